@@ -20,10 +20,10 @@ namespace beeline::python {
 namespace {
 
 /// A channel that its world keeps.
-class ChannelObject {
+class StagedChannelObject {
  public:
   /// Collective.
-  ChannelObject(std::shared_ptr<JoinedWorld> world, std::size_t chunk_bytes, std::uint32_t slots)
+  StagedChannelObject(std::shared_ptr<JoinedWorld> world, std::size_t chunk_bytes, std::uint32_t slots)
       : world_(std::move(world)) {
     World& made = world_->world();
     channel_ =
@@ -54,7 +54,7 @@ class ChannelObject {
 }  // namespace
 
 void bind_staged_channel(nb::module_& module) {
-  nb::class_<ChannelObject>(module, "StagedChannel",
+  nb::class_<StagedChannelObject>(module, "StagedChannel",
                             R"(Messages between all pairs of ranks, through host memory at the receivers.
 
 The CPU threads of both ends take part. Between two ranks messages keep their order; one thread of each drives a
@@ -65,7 +65,7 @@ direction at a time. It lives until its world is left.)")
 
 chunk_bytes  that a message is cut into; 0: BEELINE_CHUNK_BYTES
 slots        chunks under way from one rank to another; 1: one after the other)")
-      .def("send", &ChannelObject::send, nb::arg("source"), nb::arg("peer"), nb::kw_only(),
+      .def("send", &StagedChannelObject::send, nb::arg("source"), nb::arg("peer"), nb::kw_only(),
            nb::arg("timeout") = nb::none(),
            R"(Sends a tensor to rank `peer`; blocks until it may be changed: the slots take that much ahead.
 
@@ -75,7 +75,7 @@ timeout  in seconds: then it raises TimeoutError, and the same call, with the sa
          returned, other messages to this rank are refused. 0: does what can be done at once
 Raises InvalidArgumentError (no such peer, another call to be continued), UnreachableError (memory of a GPU that this
 rank does not reach), DeadlineError, AbortedError, PeerDiedError.)")
-      .def("receive", &ChannelObject::receive, nb::arg("destination"), nb::arg("peer"), nb::kw_only(),
+      .def("receive", &StagedChannelObject::receive, nb::arg("destination"), nb::arg("peer"), nb::kw_only(),
            nb::arg("timeout") = nb::none(),
            R"(Receives a tensor of as many bytes as rank `peer` sends; blocks until they are there. Otherwise as `send`.
 

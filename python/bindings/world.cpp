@@ -126,7 +126,7 @@ nb::object default_stream(nb::handle self) {
   return self.attr(place);
 }
 
-void barrier(const Shared& self, Seconds timeout) {
+void barrier_of_world(const Shared& self, Seconds timeout) {
   World& world = self->world();
   const Timeout limit = timeout_of(timeout);
   require_over(unlocked([&] { return world.barrier(limit); }), "barrier", timeout, world.rank());
@@ -249,7 +249,7 @@ not contiguous, read-only, sizes that differ, places that overlap otherwise.)")
 
 void bind_working_together(WorldClass& world) {
   world
-      .def("barrier", barrier, nb::kw_only(), nb::arg("timeout") = nb::none(),
+      .def("barrier", barrier_of_world, nb::kw_only(), nb::arg("timeout") = nb::none(),
            R"(Collective. Blocks until every rank has called it; raises DeadlineError, naming the missing rank.
 
 timeout  in seconds: then it raises TimeoutError, and the same call continues the barrier; until it has returned, other

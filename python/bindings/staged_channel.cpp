@@ -55,7 +55,7 @@ class StagedChannelObject {
 
 void bind_staged_channel(nb::module_& module) {
   nb::class_<StagedChannelObject>(module, "StagedChannel",
-                            R"(Messages between all pairs of ranks, through host memory at the receivers.
+                                  R"(Messages between all pairs of ranks, through host memory at the receivers.
 
 The CPU threads of both ends take part. Between two ranks messages keep their order; one thread of each drives a
 direction at a time. It lives until its world is left.)")

@@ -6,6 +6,10 @@
 /// closed before anything else is read from it. In a secure world TLS precedes the introduction: see
 /// connection_keys.hpp.
 
+// Not options of the compiler: GCC would take no precompiled headers that were made without them.
+#define ASIO_STANDALONE
+#define ASIO_NO_DEPRECATED
+
 #include <array>
 #include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>

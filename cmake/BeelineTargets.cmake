@@ -120,7 +120,7 @@ endmacro()
 # beeline_sources_run_once(a.cpp ...): sources that parse options or print a line. Optimizing their templates of CLI11
 # and nlohmann_json takes long and gains nothing.
 set(BEELINE_OPTIONS_TO_RUN_ONCE -O1)
-if(BEELINE_SANITIZE)
+if(BEELINE_SANITIZE OR BEELINE_BATCHES)
   set(BEELINE_OPTIONS_TO_RUN_ONCE -O0)
 endif()
 function(beeline_sources_run_once)

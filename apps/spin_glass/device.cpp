@@ -36,9 +36,12 @@ class Sweeper {
                               const Sweeps& sweeps)
       : grid_(grid), ctx_(ctx), lattice_(lattice), chunks_(chunks), sweeps_(sweeps) {}
 
-  BEELINE_HOST_DEVICE void run(const Model& model) {
+  /// Runs all sweeps.
+  ///   rule_of_sweep  returns the rule of a sweep, given its number
+  template <class RuleOf>
+  BEELINE_HOST_DEVICE void run(const RuleOf& rule_of_sweep) {
     for (std::uint32_t half = 0; half < 2 * sweeps_.count; ++half) {
-      const Rule rule = rule_of(model, sweeps_.first + half / 2);
+      const auto rule = rule_of_sweep(sweeps_.first + half / 2);
       if (!update_boundary(half, rule)) return;
       update_planes(grid_, lattice_, half % 2, chunks_.bulk, rule);
       if (grid_.sync(ctx_) != beeline::Status::ok) return;
@@ -52,15 +55,17 @@ class Sweeper {
   /// The only plane of a slab is the boundary of both sides.
   [[nodiscard]] BEELINE_HOST_DEVICE bool has_one_plane() const { return lattice_.planes == 1; }
 
-  [[nodiscard]] BEELINE_HOST_DEVICE bool update_boundary(std::uint32_t half, const Rule& rule) const {
+  template <class AnyRule>
+  [[nodiscard]] BEELINE_HOST_DEVICE bool update_boundary(std::uint32_t half, const AnyRule& rule) const {
     const std::uint32_t items = (has_one_plane() ? 1 : sides) * chunks_.count;
     for (std::uint32_t item = grid_.block_rank(); item < items; item += grid_.blocks())
       if (!update_chunk(half, item / chunks_.count, item % chunks_.count, rule)) return false;
     return true;
   }
 
+  template <class AnyRule>
   [[nodiscard]] BEELINE_HOST_DEVICE bool update_chunk(std::uint32_t half, unsigned own_side, std::uint32_t chunk,
-                                                      const Rule& rule) const {
+                                                      const AnyRule& rule) const {
     const auto& block = grid_.block();
     for (unsigned side = 0; side < sides; ++side)
       if (sweeps_.communicate && half > 0 && touches(own_side, side) && !await(side, chunk, half)) return false;
@@ -111,11 +116,20 @@ class Sweeper {
   const Sweeps& sweeps_;
 };
 
+/// Rules by the numbers of sweeps.
+struct AllOverRelaxation {
+  [[nodiscard]] BEELINE_HOST_DEVICE OverRelaxation operator()(std::uint32_t) const { return {}; }
+};
+struct RulesOf {
+  Model model;
+  [[nodiscard]] BEELINE_HOST_DEVICE Rule operator()(std::uint32_t sweep) const { return rule_of(model, sweep); }
+};
+
 struct SweepAgainAndAgain {
-  template <class Grid>
+  template <class Grid, class RuleOf>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const beeline::Context& ctx, const Lattice& lattice,
-                                      const Chunks& chunks, const Model& model, const Sweeps& sweeps) const {
-    Sweeper<Grid>(grid, ctx, lattice, chunks, sweeps).run(model);
+                                      const Chunks& chunks, const RuleOf& rule_of_sweep, const Sweeps& sweeps) const {
+    Sweeper<Grid>(grid, ctx, lattice, chunks, sweeps).run(rule_of_sweep);
   }
 };
 
@@ -128,15 +142,22 @@ class Device final : public Method {
   void run(int sweeps, bool communicate) override {
     const Sweeps some{domain().take_sweeps(sweeps), static_cast<std::uint32_t>(sweeps), tag_, communicate};
     if (communicate) tag_ += 2 * some.count;
-    const unsigned blocks =
-        domain().blocks<SweepAgainAndAgain, Lattice, Chunks, Model, Sweeps>(domain().size().sites());
-    const Chunks chunks{{domain().edge(lower), domain().edge(upper)}, domain().bulk(), rows_, count_, arrived_.data()};
-    beeline::launch(world(), {.blocks = blocks, .threads = block_threads, .waits = true}, SweepAgainAndAgain{},
-                    domain().lattice(), chunks, domain().model(), some);
+    if (domain().model().heat_bath != 0)
+      launch(RulesOf{domain().model()}, some);
+    else
+      launch(AllOverRelaxation{}, some);
     world().synchronize();
   }
 
  private:
+  template <class RuleOf>
+  void launch(const RuleOf& rule_of_sweep, const Sweeps& some) {
+    const unsigned blocks =
+        domain().blocks<SweepAgainAndAgain, Lattice, Chunks, RuleOf, Sweeps>(domain().size().sites());
+    const Chunks chunks{{domain().edge(lower), domain().edge(upper)}, domain().bulk(), rows_, count_, arrived_.data()};
+    beeline::launch(world(), {.blocks = blocks, .threads = block_threads, .waits = true}, SweepAgainAndAgain{},
+                    domain().lattice(), chunks, rule_of_sweep, some);
+  }
   /// With a GPU about four sites for each thread of a block: few signals, and still chunks for many blocks. The same on
   /// all ranks.
   [[nodiscard]] static std::uint32_t rows_of_chunk(const beeline::World& world, const Lattice& lattice) {

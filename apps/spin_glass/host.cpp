@@ -16,9 +16,9 @@ namespace {
 enum class PeerToPeer { off, receive, both };
 
 struct UpdatePlanes {
-  template <class Grid>
+  template <class Grid, class AnyRule>
   BEELINE_HOST_DEVICE void operator()(const Grid& grid, const beeline::Context&, const Lattice& lattice,
-                                      unsigned colour, const Planes& planes, const Rule& rule) const {
+                                      unsigned colour, const Planes& planes, const AnyRule& rule) const {
     update_planes(grid, lattice, colour, planes, rule);
   }
 };
@@ -38,7 +38,10 @@ class Host final : public Method {
     for (std::uint32_t half = 0; half < last_half; ++half) {
       const unsigned colour = half % 2;
       if (communicate && half > 0) await_planes(1 - colour, before + half);
-      update(colour, rule_of(domain().model(), first + half / 2));
+      if (const Rule rule = rule_of(domain().model(), first + half / 2); rule.is_heat_bath)
+        update(colour, rule);
+      else
+        update(colour, OverRelaxation{});
       if (communicate) send_planes(colour, before + half + 1);
       window_.advance();
     }
@@ -54,14 +57,16 @@ class Host final : public Method {
   [[nodiscard]] std::size_t plane_floats() const { return domain().lattice().offset(1); }
 
   /// Enqueues the update of one colour.
-  void update(unsigned colour, const Rule& rule) {
+  template <class AnyRule>
+  void update(unsigned colour, const AnyRule& rule) {
     launch(colour, domain().boundary(), rule);
     world().stream().record(*boundary_done_);
     if (domain().bulk().count > 0) launch(colour, domain().bulk(), rule);
   }
-  void launch(unsigned colour, const Planes& planes, const Rule& rule) {
+  template <class AnyRule>
+  void launch(unsigned colour, const Planes& planes, const AnyRule& rule) {
     const Lattice& lattice = domain().lattice();
-    const unsigned blocks = domain().template blocks<UpdatePlanes, Lattice, unsigned, Planes, Rule>(
+    const unsigned blocks = domain().template blocks<UpdatePlanes, Lattice, unsigned, Planes, AnyRule>(
         std::uint64_t{lattice.area()} * planes.count);
     beeline::launch(world(), {.blocks = blocks, .threads = block_threads}, UpdatePlanes{}, lattice, colour, planes,
                     rule);

@@ -133,7 +133,16 @@ namespace detail {
   return sum(scaled(z, along), sum(scaled(factor * p.u, first), scaled(factor * p.v, second)));
 }
 
-/// The rule of one sweep.
+/// The rule of a sweep that is no heat bath. Kernels that have it alone need half the registers.
+struct OverRelaxation {
+  static constexpr bool is_heat_bath = false;
+
+  [[nodiscard]] BEELINE_HOST_DEVICE Spin operator()(const Spin& spin, const Spin& field, std::uint64_t) const {
+    return over_relaxed(spin, field);
+  }
+};
+
+/// The rule of any sweep.
 struct Rule {
   bool is_heat_bath;
   std::uint32_t sweep;  ///< its number, from 1 on

@@ -110,6 +110,59 @@ TEST(SpinGlassRules, CouplingsHaveVarianceOne) {
   }
 }
 
+/// A grid of a GPU whose blocks and threads run one after the other: sites of one colour do not read each other.
+struct OneThreadOfGrid {
+  std::uint32_t number, count, thread;
+  [[nodiscard]] std::uint32_t block_rank() const { return number; }
+  [[nodiscard]] std::uint32_t blocks() const { return count; }
+  [[nodiscard]] const OneThreadOfGrid& block() const { return *this; }
+  [[nodiscard]] std::uint32_t thread_rank() const { return thread; }
+  [[nodiscard]] static std::uint32_t size() { return 1; }
+};
+
+/// A slab, its halos filled with numbers that differ, of a lattice that goes on beyond its last plane.
+struct Slabs {
+  explicit Slabs(std::uint32_t half_x, std::uint32_t y, std::uint32_t planes) {
+    const std::size_t plane = std::size_t{components} * half_x * y;
+    for (unsigned colour = 0; colour < colours; ++colour) {
+      for (std::size_t i = 0; i < (planes + 2) * plane; ++i) spins[colour].push_back(initial_spin(7 * i + colour).x);
+      for (std::size_t i = 0; i < (planes + 1) * plane; ++i)
+        couplings[colour].push_back(initial_spin(5 * i + colour).y);
+    }
+    lattice = {half_x,
+               y,
+               planes,
+               3,
+               planes + 3,
+               {spins[0].data(), spins[1].data()},
+               {couplings[0].data(), couplings[1].data()}};
+  }
+  std::vector<float> spins[colours], couplings[colours];
+  Lattice lattice{};
+};
+
+TEST(SpinGlassUpdate, RectanglesOfAGpuHaveTheBitsOfRows) {
+  struct Shape {
+    std::uint32_t half_x, y, planes, blocks;
+  };
+  for (const Shape& shape : {Shape{1, 2, 1, 3}, Shape{33, 9, 9, 1}, Shape{64, 8, 6, 4}, Shape{5, 20, 7, 100}})
+    for (const bool bulk : {true, false})
+      for (const bool is_heat_bath : {true, false}) {
+        Slabs rows(shape.half_x, shape.y, shape.planes), tiles(shape.half_x, shape.y, shape.planes);
+        const Planes planes =
+            bulk ? Planes{1, shape.planes, 1} : Planes{1, shape.planes > 1 ? 2u : 1u, shape.planes - 1};
+        const Rule rule{is_heat_bath, 3, 0.5};
+        for (unsigned colour = 0; colour < colours; ++colour) {
+          update_planes(OneThreadOfGrid{0, 1, 0}, rows.lattice, colour, planes, rule);
+          for (std::uint32_t block = 0; block < shape.blocks; ++block)
+            for (std::uint32_t thread = 0; thread < block_threads; ++thread)
+              update_tiles(OneThreadOfGrid{block, shape.blocks, thread}, tiles.lattice, colour, planes, rule);
+          EXPECT_EQ(rows.spins[colour], tiles.spins[colour])
+              << shape.half_x << "x" << shape.y << "x" << shape.planes << ", colour " << colour;
+        }
+      }
+}
+
 struct MethodCase {
   int ranks, host_threads;
   Size size;

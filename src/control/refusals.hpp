@@ -16,11 +16,14 @@ namespace beeline {
 /// queue is identified by any address that belongs to it alone.
 class Refusals {
  public:
+  /// Keeps a refusal, unless one of the queue is kept that was not taken yet.
   ///   is_reported  whether another error reports its cause; `take` then leaves it out
   void add(const void* queue, std::string text, bool is_reported = false) {
     const std::lock_guard lock(mutex_);
+    const auto [kept, is_first] = first_.try_emplace(queue);
+    if (!is_first && !kept->second.is_taken) return;
     if (!is_reported) ++untaken_;
-    first_[queue] = {std::move(text), is_reported};
+    kept->second = {std::move(text), is_reported};
   }
   /// The refusal of a queue; empty if none of its commands was refused.
   [[nodiscard]] std::string of(const void* queue) const {

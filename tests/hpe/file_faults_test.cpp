@@ -22,6 +22,7 @@
 #include "beeline/core/wait_policy.hpp"
 #include "beeline/hpe/files.hpp"
 #include "beeline/runtime/file_descriptor.hpp"
+#include "hpe/files/block_mover.hpp"
 #include "tests/hpe/file_folder.hpp"
 #include "tests/hpe/memory_kinds.hpp"
 #include "tests/support/child_process.hpp"
@@ -346,6 +347,29 @@ TEST(FileFaults, Deadline) {
                 {.access = FileAccess::buffered, .deadline = std::chrono::nanoseconds(1)});
   });
   read_file(folder / "file", here.data(), here.size());
+}
+
+TEST(FileFaults, CallsThatTheKernelPutsOffForEverEndAtTheDeadline) {
+  const FileFolder folder;
+  make_file(folder / "file", test_bytes(8192, 3));
+  std::vector<std::byte> there(8192);
+  detail::OpenFile file(folder / "file", detail::FileDirection::reads, {0, there.size()}, FileAccess::buffered);
+  const auto io = detail::make_thread_io(2, [](const detail::BlockCall&) -> std::int64_t { return -EAGAIN; });
+  const auto copies = detail::make_host_copies();
+  const detail::MoverParts parts{.file = file,
+                                 .io = *io,
+                                 .copies = *copies,
+                                 .memory = there.data(),
+                                 .buffers = nullptr,
+                                 .buffer_bytes = 0,
+                                 .slots = 2,
+                                 .calls = 2,
+                                 .cached_calls = 2,
+                                 .in_place = true};
+  const FileOptions options{.deadline = std::chrono::milliseconds(100)};
+  detail::BlockMover mover(parts, {{0, there.size()}, 4096, 0}, options);
+  check_error(Status::deadline, {"no progress of blocks", "after 0 of 8192 bytes"}, [&] { mover.run(); });
+  EXPECT_FALSE(mover.is_stuck());
 }
 
 class AlwaysInterrupts final : public beeline::detail::WaitInterrupt {

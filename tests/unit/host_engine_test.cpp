@@ -66,6 +66,26 @@ constexpr Command put_signal_of(std::uint8_t width, std::uint64_t remote, std::u
   return command;
 }
 
+TEST(Refusals, TheFirstIsKeptUntilItIsTaken) {
+  using Texts = std::vector<std::string>;
+  Refusals refusals;
+  const int queue = 0, other = 0;
+  refusals.add(&queue, "first");
+  refusals.add(&queue, "second");
+  refusals.add(&queue, "third", true);
+  refusals.add(&other, "of a failure", true);
+  EXPECT_EQ("first", refusals.of(&queue));
+  EXPECT_EQ(Texts{"first"}, refusals.take());
+  refusals.add(&queue, "later");
+  EXPECT_EQ("later", refusals.of(&queue));
+  EXPECT_EQ(Texts{"later"}, refusals.take());
+  EXPECT_EQ(Texts{}, refusals.take());
+  refusals.add(&queue, "of a queue that ends");
+  refusals.forget(&queue);
+  EXPECT_EQ(Texts{}, refusals.take());
+  EXPECT_EQ("of a failure", refusals.of(&other));
+}
+
 TEST_F(Engines, RefuseWhatNoPosterMayWant) {
   HostEngine engine(client_, {});
   constexpr std::uint64_t all = ~std::uint64_t{0}, slot = std::uint64_t{1} << min_slot_shift;

@@ -35,11 +35,10 @@ BlockMover::BlockMover(const MoverParts& parts, const BlockPlan& plan, const Fil
 void BlockMover::run() {
   try {
     while (moved_ < plan_.bytes()) {
-      bool has_progressed = start_waiting_calls();
-      has_progressed |= start_blocks();
-      const bool has_copied = look_at_copies();
-      has_progressed |= take_results(!has_copied);
-      if (has_progressed || has_copied)
+      start_waiting_calls();
+      start_blocks();
+      const bool has_copied = look_at_copies(), has_moved = take_results(!has_copied);
+      if (has_moved || has_copied)
         note_progress();
       else
         check_limits("blocks");
@@ -59,16 +58,13 @@ void BlockMover::run() {
 }
 
 /// Takes the first idle slots: where few calls are in flight, few buffers are in use, which stay in the CPU's caches.
-bool BlockMover::start_blocks() {
-  bool has_started = false;
+void BlockMover::start_blocks() {
   for (unsigned i = 0; i < slots_.size() && next_block_ < plan_.count(); ++i) {
     if (slots_[i].stage != Stage::idle) continue;
     const Slot next = next_slot();
     if (reads() && !may_call(next)) break;
     begin(i, next);
-    has_started = true;
   }
-  return has_started;
 }
 
 BlockMover::Slot BlockMover::next_slot() const {
@@ -118,11 +114,9 @@ void BlockMover::start_call(unsigned index) {
                    .tag = index});
 }
 
-bool BlockMover::start_waiting_calls() {
-  bool has_started = false;
+void BlockMover::start_waiting_calls() {
   for (unsigned i = 0; i < slots_.size(); ++i)
-    if (slots_[i].stage == Stage::waits_for_call && may_call(slots_[i])) start_call(i), has_started = true;
-  return has_started;
+    if (slots_[i].stage == Stage::waits_for_call && may_call(slots_[i])) start_call(i);
 }
 
 bool BlockMover::look_at_copies() {
@@ -139,7 +133,7 @@ void BlockMover::end_copy(unsigned index) {
   if (may_call(slots_[index])) start_call(index);
 }
 
-std::int64_t BlockMover::patience_ns() const {
+std::int64_t BlockMover::longest_wait_ns() const {
   constexpr std::int64_t beside_copies_ns = 20'000, longest_ns = 50'000'000;
   const std::int64_t left_ns = (deadline_ - (Clock::now() - last_progress_)).count();
   return std::clamp<std::int64_t>(left_ns, 0, in_copy_ > 0 ? beside_copies_ns : longest_ns);
@@ -148,28 +142,36 @@ std::int64_t BlockMover::patience_ns() const {
 bool BlockMover::take_results(bool waits) {
   BlockResult result;
   if (in_call_ == 0 && waits) std::this_thread::yield();  // the copies' device works
-  if (in_call_ == 0 || !parts_.io.await(result, waits ? patience_ns() : 0)) return false;
-  do end_call(result);
+  if (in_call_ == 0 || !parts_.io.await(result, waits ? longest_wait_ns() : 0)) return false;
+  bool has_moved = false;
+  do has_moved |= end_call(result);
   while (in_call_ > 0 && parts_.io.await(result, 0));
-  return true;
+  return has_moved;
 }
 
-void BlockMover::end_call(const BlockResult& result) {
+bool BlockMover::end_call(const BlockResult& result) {
   Slot& slot = slots_[result.tag];
   const std::uint64_t offset = parts_.file.range().offset + slot.block.start + slot.moved;
   --in_call_;
   slot.stage = Stage::waits_for_call;
-  if (result.value == -EINTR || result.value == -EAGAIN) return;
-  if (result.value == -EINVAL && slot.is_direct) return parts_.file.refuse_direct();
+  if (result.value == -EINTR || result.value == -EAGAIN) return false;
+  if (result.value == -EINVAL && slot.is_direct) {
+    parts_.file.refuse_direct();
+    return false;
+  }
   if (result.value < 0) parts_.file.fail(static_cast<int>(-result.value), offset);
   if (result.value == 0) fail_empty_call(offset);
   slot.moved += static_cast<std::size_t>(result.value);
-  if (slot.moved < slot.block.bytes) return;
-  if (!reads() || !slot.is_staged) return end_block(result.tag);
+  if (slot.moved < slot.block.bytes) return true;
+  if (!reads() || !slot.is_staged) {
+    end_block(result.tag);
+    return true;
+  }
   slot.stage = Stage::in_copy;
   ++in_copy_;
   parts_.copies.start(result.tag, parts_.memory + slot.block.start, buffer(result.tag), slot.block.bytes);
   if (parts_.copies.is_done(result.tag)) end_copy(result.tag);
+  return true;
 }
 
 void BlockMover::fail_empty_call(std::uint64_t offset) const {
@@ -194,7 +196,7 @@ void BlockMover::sync() {
   last_progress_ = Clock::now();
   for (unsigned left = folder ? 2 : 1; left > 0;) {
     BlockResult result;
-    if (!parts_.io.await(result, patience_ns())) {
+    if (!parts_.io.await(result, longest_wait_ns())) {
       check_limits("fsync");
       continue;
     }

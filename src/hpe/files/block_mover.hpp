@@ -48,21 +48,24 @@ class BlockMover {
     bool is_direct = false;  ///< the present call goes past the cache
   };
 
-  bool start_blocks();
+  void start_blocks();
   [[nodiscard]] Slot next_slot() const;
   void begin(unsigned index, const Slot& next);
   [[nodiscard]] bool may_call(const Slot& slot) const;
   void start_call(unsigned index);
-  bool start_waiting_calls();
+  void start_waiting_calls();
+  /// Returns whether a copy has ended.
   bool look_at_copies();
+  /// Returns whether a call has moved bytes.
   ///   waits  whether nothing else can begin before a result is there
   bool take_results(bool waits);
-  void end_call(const BlockResult& result);
+  /// Returns whether the call has moved bytes; otherwise it is made again, which is no progress.
+  bool end_call(const BlockResult& result);
   [[noreturn]] void fail_empty_call(std::uint64_t offset) const;
   void end_copy(unsigned index);
   void end_block(unsigned index);
   void sync();
-  [[nodiscard]] std::int64_t patience_ns() const;
+  [[nodiscard]] std::int64_t longest_wait_ns() const;
   void note_progress();
   void check_limits(const char* what);
   void settle() noexcept;

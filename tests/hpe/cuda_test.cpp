@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <string>
 #include <thread>
@@ -80,6 +81,36 @@ TEST_F(BesideCuda, TheCurrentDeviceStays) {
       }
       is_unchanged("all");
     }).join();
+  }
+}
+
+/// Each call is the first of a thread, which has no context.
+TEST_F(BesideCuda, FirstCallsOfThreads) {
+  const auto in_new_thread = [](const std::function<void()>& call) {
+    std::thread([&] {
+      try {
+        call();
+      } catch (const std::exception& error) {
+        ADD_FAILURE() << error.what();
+      }
+    }).join();
+  };
+  for (const Device device : Device::gpus()) {
+    DeviceMemory memory(device, bytes);
+    Stream stream(device), other(device), of_host(Device::host(0));
+    in_new_thread([&] { stream.fill(memory.data(), 5, bytes); });
+    in_new_thread([&] { stream.wait_for(other); });
+    in_new_thread([&] { stream.wait_for(of_host); });
+    in_new_thread([&] { hpe::launch(stream, {.blocks = 4}, AddToAll{}, memory.as<std::uint32_t>(), words, 1u); });
+    in_new_thread([&] { stream.synchronize(); });
+    in_new_thread([&] { EXPECT_EQ(owner_of(memory.data()).device, device); });
+    std::vector<std::uint32_t> here(words);
+    in_new_thread([&] { hpe::copy(here.data(), memory.data(), bytes); });
+    EXPECT_EQ(here, std::vector<std::uint32_t>(words, 0x05050506));
+    in_new_thread([&] {
+      const DeviceMemory more(device, bytes);
+      const Stream another(device);
+    });
   }
 }
 

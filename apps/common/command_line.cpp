@@ -11,6 +11,7 @@
 #include "beeline/core/layout.hpp"
 #include "beeline/host/run.hpp"
 #include "beeline/host/world.hpp"
+#include "common/core_share.hpp"
 #include "environment/environment.hpp"
 #include "environment/load_meter.hpp"
 
@@ -69,6 +70,7 @@ int CommandLine::describe(const std::function<void(beeline::Config&)>& check) co
 int CommandLine::run_and_verify(const beeline::Config& config, const std::vector<std::string>& arguments,
                                 const Measure& measure) const {
   if (energy_seconds_ > 0) beeline::bench::check_window(std::llround(energy_seconds_ * 1e9), config);
+  stay_on_a_core(config);
   std::atomic<bool> good{true};
   const int code = beeline::run(config, [&](beeline::World& world) {
     if (about_.unmixed != nullptr)

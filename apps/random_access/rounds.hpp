@@ -7,11 +7,13 @@
 /// numbers get into the boxes.
 
 #include "beeline/device/put_get.hpp"
+#include "making.hpp"
 #include "method.hpp"
 
 namespace random_access {
 
-/// Rounds that a block fills before it empties the boxes of the first of them, so that ranks need not run in step.
+/// Rounds that a block fills before it empties the boxes of the first of them, so that ranks need not run in step. At
+/// least 2: the only thread of a host rank awaits round n - lag + 1 before it sends round n.
 inline constexpr std::uint32_t lag_on_gpus = 2, lag_on_hosts = 8;
 
 /// The boxes of a rank, and what a block counts. Rounds take turns with 2 `lag` boxes of a sender: before a block sends
@@ -67,28 +69,32 @@ class Exchange {
     number_ = starts(work.numbers.first + mine.first), left_ = mine.count;
     const std::uint64_t end = work.first_round + work.rounds;
     for (std::uint64_t round = work.first_round; round < end + boxes_.lag - 1; ++round) {
-      bool failed = round < end && !fill_boxes(round, counts);
-      const bool empties = round >= work.first_round + boxes_.lag - 1;
+      const bool fills = round < end, empties = round >= work.first_round + boxes_.lag - 1;
       const std::uint64_t earlier = round - (boxes_.lag - 1);
-      failed = failed || (empties && !await_boxes(earlier));
-      if (block_.any(failed)) return;
+      if (is_lone_cpu()) {  // waits first, since it prefetches the words of what has arrived
+        if (empties && !await_boxes(earlier)) return;
+        if (fills && !fill_boxes_alone(round, empties ? earlier : 0, counts)) return;
+      } else {
+        bool failed = fills && !fill_boxes(round, counts);
+        failed = failed || (empties && !await_boxes(earlier));
+        if (block_.any(failed)) return;
+      }
       if (empties) empty_boxes(earlier);
     }
   }
 
  private:
-  [[nodiscard]] BEELINE_HOST_DEVICE bool fill_boxes(std::uint64_t round, std::uint32_t* counts) {
-    make_numbers_of(round, counts);
-    return sender_.send(block_, ctx_, boxes_, round, grid_.block_rank(), counts) == beeline::Status::ok;
+  /// Whether this is the only thread of a host rank.
+  [[nodiscard]] BEELINE_HOST_DEVICE bool is_lone_cpu() const {
+    return beeline::detail::executor == beeline::DeviceKind::host && is_alone_;
   }
 
-  BEELINE_HOST_DEVICE void make_numbers_of(std::uint64_t round, std::uint32_t* counts) {
-    if constexpr (beeline::detail::executor == beeline::DeviceKind::host)
-      if (is_alone_) return make_numbers_alone(round, counts);
+  [[nodiscard]] BEELINE_HOST_DEVICE bool fill_boxes(std::uint64_t round, std::uint32_t* counts) {
     for (std::uint32_t rank = block_.thread_rank(); rank < ctx_.size; rank += block_.size()) counts[rank] = 0;
     block_.sync();
     make_numbers(round, counts);
     block_.sync();
+    return sender_.send(block_, ctx_, boxes_, round, grid_.block_rank(), counts) == beeline::Status::ok;
   }
 
   BEELINE_HOST_DEVICE void make_numbers(std::uint64_t round, std::uint32_t* counts) {
@@ -110,24 +116,29 @@ class Exchange {
     number_ = number;
   }
 
-  /// As `make_numbers`, for the only thread of a host rank. The rank's own numbers go through a box, too: a processor
-  /// mispredicts a branch that asks whether a number is one of them.
-  BEELINE_HOST_DEVICE void make_numbers_alone(std::uint64_t round, std::uint32_t* counts) {
-    const std::uint64_t now = left_ < look_ahead ? left_ : look_ahead;
+  /// As `fill_boxes`, for the only thread of a host rank. The rank's own numbers go through a box of the rank, too: a
+  /// processor mispredicts a branch that asks whether a number is one of them.
+  ///   earlier  the round whose boxes are emptied next, which have arrived; 0: none
+  [[nodiscard]] BEELINE_HOST_DEVICE bool fill_boxes_alone(std::uint64_t round, std::uint64_t earlier,
+                                                          std::uint32_t* counts) {
+    const std::uint32_t block = grid_.block_rank();
+    std::uint64_t *begins[most_exchanging_ranks], *ends[most_exchanging_ranks];
+    for (std::uint32_t rank = 0; rank < ctx_.size; ++rank)
+      ends[rank] = begins[rank] =
+          rank == ctx_.rank ? boxes_.box(round, rank, block) : sender_.box(ctx_, boxes_, round, rank, block);
+    std::uint64_t now = left_ < look_ahead ? left_ : look_ahead;
     left_ -= now;
-    std::uint64_t *boxes[most_exchanging_ranks], *ends[most_exchanging_ranks];
-    for (std::uint32_t rank = 0; rank < ctx_.size; ++rank)
-      ends[rank] = boxes[rank] = sender_.box(ctx_, boxes_, round, rank, grid_.block_rank());
-    const Layout layout = target_.layout;
-    std::uint64_t number = number_;
-    for (std::uint64_t i = 0; i < now; ++i) {
-      number = next_number(number);
-      *ends[layout.owner(layout.index_of(number))]++ = number;
+    for (std::uint32_t rank = 0; earlier != 0 && rank < ctx_.size; ++rank) {
+      const Numbers arrived = arrived_from(rank, earlier);
+      const std::uint64_t some = arrived.count < now ? arrived.count : now;
+      number_ = make_into(ends, target_, number_, {arrived.first, some});
+      now -= some;
     }
-    number_ = number;
+    number_ = make_into(ends, target_, number_, {nullptr, now});
     for (std::uint32_t rank = 0; rank < ctx_.size; ++rank)
-      counts[rank] = static_cast<std::uint32_t>(ends[rank] - boxes[rank]);
-    apply_numbers(block_, target_, boxes[ctx_.rank], counts[ctx_.rank], true);
+      counts[rank] = static_cast<std::uint32_t>(ends[rank] - begins[rank]);
+    *boxes_.signal(round, ctx_.rank, block) = signal_value(round, counts[ctx_.rank]);
+    return sender_.send(block_, ctx_, boxes_, round, block, counts) == beeline::Status::ok;
   }
 
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t count_one(std::uint32_t& count) const {
@@ -147,14 +158,16 @@ class Exchange {
     return true;
   }
 
+  /// The numbers in a sender's box of this rank.
+  [[nodiscard]] BEELINE_HOST_DEVICE Numbers arrived_from(std::uint32_t sender, std::uint64_t round) const {
+    const std::uint32_t block = grid_.block_rank();
+    return {boxes_.box(round, sender, block),
+            beeline::load_value(boxes_.signal(round, sender, block)) % counts_of_signal};
+  }
+
   BEELINE_HOST_DEVICE void empty_boxes(std::uint64_t round) const {
-    for (std::uint32_t rank = 0; rank < ctx_.size; ++rank) {
-      if (rank == ctx_.rank) continue;
-      const std::uint64_t* const box = boxes_.box(round, rank, grid_.block_rank());
-      const std::uint64_t count =
-          beeline::load_value(boxes_.signal(round, rank, grid_.block_rank())) % counts_of_signal;
-      apply_numbers(block_, target_, box, count, is_alone_);
-    }
+    for (std::uint32_t rank = 0; rank < ctx_.size; ++rank)
+      if (rank != ctx_.rank || is_lone_cpu()) apply_numbers(block_, target_, arrived_from(rank, round), is_alone_);
   }
 
   const Grid& grid_;

@@ -36,21 +36,38 @@ BEELINE_HOST_DEVICE inline void apply(std::uint64_t* word, std::uint64_t number,
     beeline::machine::reduce_xor(word, number);
 }
 
-/// Applies `count` numbers whose words this rank owns, by all threads of `group`. A thread loads some numbers before it
-/// applies the first of them: no load passes an atomic, so that one after the other would wait for each load.
+/// Numbers whose words this rank owns.
+struct Numbers {
+  const std::uint64_t* first;
+  std::uint64_t count;
+};
+
+/// Prefetches the word of a number that this CPU thread applies soon.
+BEELINE_HOST_DEVICE inline void prefetch_word([[maybe_unused]] const Target& target,
+                                              [[maybe_unused]] std::uint64_t number) {
+#if !BEELINE_ON_GPU
+  constexpr int to_write = 1;
+  __builtin_prefetch(target.own(target.layout.index_of(number)), to_write);
+#endif
+}
+
+/// Applies numbers, by all threads of `group`. A GPU's thread loads some numbers before it applies the first of them:
+/// no load passes an atomic, so that one after the other would wait for each load.
 template <class Group>
-BEELINE_HOST_DEVICE void apply_numbers(const Group& group, const Target& target, const std::uint64_t* numbers,
-                                       std::uint64_t count, bool is_alone) {
-  constexpr std::uint64_t at_once = 8;
+BEELINE_HOST_DEVICE void apply_numbers(const Group& group, const Target& target, const Numbers& arrived,
+                                       bool is_alone) {
+  constexpr std::uint64_t at_once = BEELINE_ON_GPU ? 8 : 1;
   const Target own = target;  // a copy: the compiler assumes that updates may change the original
-  const std::uint64_t threads = group.size(), stride = at_once * threads;
-  std::uint64_t first = group.thread_rank();
-  for (; first + stride - threads < count; first += stride) {
+  const std::uint64_t threads = group.size();
+  for (std::uint64_t first = group.thread_rank(); first < arrived.count; first += at_once * threads) {
     std::uint64_t some[at_once];
-    for (std::uint64_t i = 0; i < at_once; ++i) some[i] = numbers[first + i * threads];
-    for (const std::uint64_t number : some) apply(own.own(own.layout.index_of(number)), number, is_alone);
+    BEELINE_UNROLL
+    for (std::uint64_t i = 0; i < at_once; ++i)
+      if (first + i * threads < arrived.count) some[i] = arrived.first[first + i * threads];
+    BEELINE_UNROLL
+    for (std::uint64_t i = 0; i < at_once; ++i)
+      if (first + i * threads < arrived.count) apply(own.own(own.layout.index_of(some[i])), some[i], is_alone);
   }
-  for (; first < count; first += threads) apply(own.own(own.layout.index_of(numbers[first])), numbers[first], is_alone);
 }
 
 /// Calls `use(number)` for the numbers of this thread's part of `piece`, which all threads of the grid share.

@@ -110,7 +110,9 @@ def mpirun_command(world: World) -> list[str]:
     """Ranks are processes on this host, not bound to cores, because some have threads that copy.
 
     If there are more host ranks than cores, Open MPI's waits yield their core: otherwise each wait would last a time
-    slice. If the machine counts as several nodes, Open MPI uses TCP only, as Beeline does between nodes.
+    slice. Each rank then stays on one core, in turn, as those of applications do without mpirun: ranks that wait look
+    busy, and the kernel would leave more of them on one core than on another. If the machine counts as several nodes,
+    Open MPI uses TCP only, as Beeline does between nodes.
     """
     mpirun = shutil.which("mpirun")
     if mpirun is None:
@@ -120,7 +122,8 @@ def mpirun_command(world: World) -> list[str]:
     if "Open MPI" in version or "OpenRTE" in version:
         device = world.device or os.environ.get("BEELINE_DEVICE")
         is_crowded = device == "cpu" and world.ranks > len(os.sched_getaffinity(0))
-        options = ["--bind-to", "none", "--oversubscribe"]
+        on_a_core = ["--map-by", "core", "--bind-to", "core:overload-allowed,if-supported"]
+        options = [*(on_a_core if is_crowded else ("--bind-to", "none")), "--oversubscribe"]
         options += ["--mca", "mpi_yield_when_idle", "1"] if is_crowded else []
         options += ["--mca", "pml", "ob1", "--mca", "btl", "self,tcp"] if (world.split_nodes or 1) > 1 else []
         options += ["--allow-run-as-root"] if os.geteuid() == 0 else []

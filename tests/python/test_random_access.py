@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -57,3 +58,7 @@ def test_beside_mpi(cli):
         pytest.skip("this build has no MPI")
     assert methods == ["mpi", "bare", "atomics", "mailboxes", "put", "task"]
     assert {(one["ranks"], one["errors"], one["verified"]) for one in results_of(done)} == {(3, 0, True)}
+    # Ranks that outnumber the cores stay on one core each.
+    environment = json.loads(done.stdout.splitlines()[0])
+    cores = len(os.sched_getaffinity(0))
+    assert environment["host"]["cores_allowed"] == (1 if cores < 3 else cores)

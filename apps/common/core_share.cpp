@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/core_share.hpp"
+
+#include <sched.h>
+
+#include "common/memory_budget.hpp"
+
+namespace apps {
+
+namespace {
+
+/// Whether all ranks are known to run on this machine: their launcher says so, or its server has a local address.
+bool are_on_one_machine(const beeline::Config& config) {
+  return config.launcher.one_host && (config.rendezvous.empty() || config.rendezvous.starts_with("127."));
+}
+
+}  // namespace
+
+void stay_on_a_core(const beeline::Config& config) {
+  cpu_set_t allowed;
+  if (config.threads || config.host_threads > 1 || !are_on_one_machine(config) ||
+      ::sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+    return;
+  const int cores = CPU_COUNT(&allowed);
+  if (config.size <= cores || !machine_for(config.device).gpus.empty()) return;
+  int left = config.rank % cores;
+  for (std::size_t core = 0; core < CPU_SETSIZE; ++core) {
+    if (!CPU_ISSET(core, &allowed) || left-- > 0) continue;
+    cpu_set_t mine;
+    CPU_ZERO(&mine);
+    CPU_SET(core, &mine);
+    static_cast<void>(::sched_setaffinity(0, sizeof mine, &mine));  // if refused, the kernel places the rank
+    return;
+  }
+}
+
+}  // namespace apps

@@ -45,6 +45,22 @@ std::optional<hpe::Device> device_of(const std::string& text) {
   return kind == "cpu" ? hpe::Device::host(index) : hpe::Device::gpu(index);
 }
 
+std::size_t object_extent(nb::handle number) {
+  const std::optional<std::int64_t> extent = integer_of(number);
+  if (!extent) throw nb::type_error("shape: expected a number of elements, or a sequence of numbers");
+  if (*extent < 0) throw nb::value_error("shape: a negative number of elements");
+  return static_cast<std::size_t>(*extent);
+}
+
+/// A number of elements, or a number for each axis.
+Shape object_shape(const nb::object& shape) {
+  const bool is_number = PyIndex_Check(shape.ptr()) != 0 || PySequence_Check(shape.ptr()) == 0;
+  if (is_number || nb::isinstance<nb::str>(shape)) return {object_extent(shape)};
+  Shape extents;
+  for (const nb::handle extent : shape) extents.push_back(object_extent(extent));
+  return extents;
+}
+
 hpe::Access host_access_of(const std::string& text) {
   const char* const names[] = {"read", "write"};
   return static_cast<hpe::Access>(choice_of("access", text, names));
@@ -229,9 +245,7 @@ void bind_objects(nb::module_& module) {
           [](ObjectOfPython* self, const nb::object& shape, const nb::object& dtype, const std::string& device,
              const std::string& protocol, const std::string& hint, std::size_t block_bytes,
              std::optional<double> deadline_s) {
-            const std::optional<std::int64_t> one = integer_of(shape);
-            if (one && *one < 0) throw nb::value_error("shape: a negative number of elements");
-            const Shape extents = one ? Shape{static_cast<std::size_t>(*one)} : nb::cast<Shape>(shape);
+            const Shape extents = object_shape(shape);
             const nb::dlpack::dtype type = element_type(dtype);
             const hpe::ObjectOptions options = options_of(device, protocol, hint, block_bytes, deadline_s);
             unlocked([&] { new (self) ObjectOfPython(extents, type, options); });

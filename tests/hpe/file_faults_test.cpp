@@ -135,6 +135,10 @@ TEST(FileFaults, WhatIsNoRegularFile) {
   check_error(Status::invalid_argument, {"a device"}, [&] { read_file("/dev/zero", here, 1); });
   check_error(Status::invalid_argument, {"No such file"}, [&] { read_file(folder / "none", here, 1); });
   check_error(Status::invalid_argument, {"No such file"}, [&] { write_file(folder / "none/file", here, 1); });
+  fs::create_symlink("none", folder / "link");
+  check_error(Status::invalid_argument, {"No such file"}, [&] { read_file(folder / "link", here, 1); });
+  check_error(Status::invalid_argument, {"No such file"}, [&] { write_file(folder / "link", here, 1); });
+  EXPECT_FALSE(fs::exists(folder / "none"));
 }
 
 TEST(FileFaults, WrongSizesTouchNothing) {

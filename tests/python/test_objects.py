@@ -91,6 +91,12 @@ def test_wrong_use_is_refused() -> None:
         beeline.Object(3, device="tpu")
     with pytest.raises(beeline.InvalidArgumentError, match="0 bytes"):
         make(0)
+    for shape in (-1, (2, -1)):
+        with pytest.raises(ValueError, match="shape: a negative number"):
+            beeline.Object(shape)
+    for wrong in (1.5, "3", (2, "3"), [None]):
+        with pytest.raises(TypeError, match="shape: expected a number of elements, or a sequence"):
+            beeline.Object(wrong)
     with pytest.raises(beeline.InvalidArgumentError, match="power of two"):
         beeline.Object(3, device="cpu", block_bytes=5000)
     with pytest.raises(beeline.InvalidArgumentError, match="managed memory is memory of GPUs"):

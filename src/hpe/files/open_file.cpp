@@ -153,6 +153,8 @@ void OpenFile::open_for_writing() {
   if (!buffered_ && errno == ENOENT) {
     buffered_ = FileDescriptor(::open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_CREAT | O_EXCL, 0666));
     is_new_ = static_cast<bool>(buffered_);
+    if (!buffered_ && errno == EEXIST)  // made meanwhile; or a symbolic link to nothing, which is not followed
+      buffered_ = FileDescriptor(::open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK));
   }
   if (!buffered_ || ::fstat(buffered_.get(), &about) != 0)
     throw Error(status_of_file_error(errno), fmt::format("{} cannot be written: {}", text(), text_of_error(errno)));

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from launching import PROGRAMS
@@ -46,3 +47,29 @@ def test_bad_options_are_refused() -> None:
         done = bench(option, value)
         assert done.returncode != 0
         assert words in done.stderr
+
+
+def test_a_signal_keeps_what_was_measured_before(tmp_path: Path) -> None:
+    programs, began, record = tmp_path / "programs", tmp_path / "began", tmp_path / "files.jsonl"
+    programs.mkdir()
+    for program in PROGRAMS.iterdir():
+        (programs / program.name).symlink_to(program)
+    row = {
+        "event": "result", "schema_version": 1, "operation": "file_read", "method": "hpe/automatic", "bytes": 4096,
+        "ranks": 1, "available": True, "reason": None, "unit": "GB/s", "median": 1.5, "relative_deviation": 0.0,
+        "verified": True, "samples": [1.5], "settings": {"memory": "host", "file": "cold"},
+    }  # fmt: skip
+    measuring = programs / "beeline-bench-files"
+    measuring.unlink(missing_ok=True)
+    measuring.write_text(f"#!/bin/sh\n[ $3 = 4096 ] && echo '{json.dumps(row)}' && exit\ntouch {began}\nsleep 60\n")
+    measuring.chmod(0o755)
+    command = [sys.executable, "-m", "beeline", "bench", "files", "--sizes", "4K,8K", "--memory", "host"]
+    environment = {**os.environ, "BEELINE_BIN": str(programs)}
+    with subprocess.Popen([*command, "--output", str(record)], env=environment, stderr=subprocess.PIPE) as running:
+        end = time.monotonic() + 60
+        while not began.exists() and running.poll() is None and time.monotonic() < end:
+            time.sleep(0.05)
+        running.terminate()
+        assert running.wait(timeout=30) != 0
+    results = [json.loads(line) for line in record.read_text().splitlines()]
+    assert [one["median"] for one in results if one.get("method") == "hpe/automatic"] == [1.5]

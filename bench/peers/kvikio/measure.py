@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """KvikIO on the files of `beeline bench files`: measure.py FOLDER host|device BYTES[,BYTES...] ROUNDS, which prints
-results like beeline-bench-files. Needs PyPI's kvikio-cu12 or kvikio-cu13, a CUDA driver, numpy, and torch for GPUs."""
+results like beeline-bench-files. Needs PyPI's kvikio-cu12 or kvikio-cu13, a CUDA driver and numpy."""
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import statistics
@@ -52,11 +53,29 @@ def memory_of(kind: str, size: int) -> Any:
         import numpy
 
         return numpy.ones(size, dtype=numpy.uint8)
-    import torch
+    return GpuBytes(size)
 
-    memory = torch.ones(size, dtype=torch.uint8, device="cuda")
-    torch.cuda.synchronize()
-    return memory
+
+class GpuBytes:
+    """Bytes of the first GPU, by the driver's calls; kept until the process ends."""
+
+    def __init__(self, size: int) -> None:
+        driver = ctypes.CDLL("libcuda.so.1")
+        gpu, context, address = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_uint64()
+        calls = (
+            lambda: driver.cuInit(0),
+            lambda: driver.cuDeviceGet(ctypes.byref(gpu), 0),
+            lambda: driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), gpu),
+            lambda: driver.cuCtxSetCurrent(context),
+            lambda: driver.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(size)),
+            lambda: driver.cuMemsetD8_v2(address, ctypes.c_ubyte(1), ctypes.c_size_t(size)),
+        )
+        for number, call in enumerate(calls):
+            if (error := call()) != 0:
+                raise OSError(f"call {number} of the CUDA driver for {size} bytes of a GPU failed: error {error}")
+        self.__cuda_array_interface__ = {
+            "shape": (size,), "typestr": "|u1", "data": (address.value, False), "version": 3,
+        }  # fmt: skip
 
 
 def measure(kvikio: Any, folder: Path, kind: str, size: int, rounds: int) -> None:
@@ -88,13 +107,13 @@ def result(state: str, kind: str, size: int, samples: list[float]) -> dict[str, 
     }  # fmt: skip
 
 
-def reason_against(folder: Path) -> str:
+def reason_against(folder: Path, kind: str) -> str:
     """Why KvikIO cannot be used here; empty if it can. Some reasons show only when it moves bytes."""
     path = folder / f"beeline-bench-kvikio-{os.getpid()}"
     try:
         import kvikio
 
-        way_of(kvikio, path, "new", memory_of("host", 4096))()
+        way_of(kvikio, path, "new", memory_of(kind, 4096))()
     except Exception as reason:
         return (str(reason).splitlines() or [type(reason).__name__])[0].strip()
     finally:
@@ -104,7 +123,7 @@ def reason_against(folder: Path) -> str:
 
 def main() -> None:
     folder, kind, sizes, rounds = Path(sys.argv[1]), sys.argv[2], sys.argv[3].split(","), int(sys.argv[4])
-    reason = reason_against(folder)
+    reason = reason_against(folder, kind)
     if reason:
         lacking = {"available": False, "reason": reason, "median": None, "samples": []}
         print(json.dumps(result("cold", kind, 0, [1.0]) | lacking))

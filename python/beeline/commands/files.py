@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -60,29 +61,34 @@ def files(
     with tempfile.TemporaryDirectory(dir=folder) as inside:
         show_environment(call, view, World(2, threads=True))
         found: dict[str, Event] = {}
-        for turn in range(turns):
-            for number, kind in enumerate(kinds):
-                view.set_progress(f"files, memory of the {kind}", turn * len(kinds) + number, turns * len(kinds))
-                merge(found, run_programs(Path(inside), kind, lengths, rounds, view))
-        for one in found.values():
-            view.add(one)
+        try:
+            for turn in range(turns):
+                for number, kind in enumerate(kinds):
+                    view.set_progress(f"files, memory of the {kind}", turn * len(kinds) + number, turns * len(kinds))
+                    for one in run_programs(Path(inside), kind, lengths, rounds, view):
+                        merge(found, one)
+        finally:  # also what was measured before a signal ended the command
+            for one in found.values():
+                view.add(one)
 
 
-def run_programs(folder: Path, kind: str, lengths: list[int], rounds: int, view: ResultView) -> list[Event]:
-    arguments = [str(folder), kind, ",".join(map(str, lengths)), str(rounds)]
-    results = lines_of([str(find_program(OF_FILES)), *arguments], view)
-    try:
-        if not KVIKIO.exists():
-            raise CliError("KvikIO is measured from a checkout")
-        results += lines_of([sys.executable, str(KVIKIO), *arguments], view)
-    except CliError as reason:
-        results.append(lacking("file_read", "kvikio", kind, str(reason)))
-    return results + (fio(folder, lengths, rounds) if kind == "host" else [])
+def run_programs(folder: Path, kind: str, lengths: list[int], rounds: int, view: ResultView) -> Iterator[Event]:
+    for length in lengths:  # all methods with one length after the other, so that an early end leaves comparisons
+        arguments = [str(folder), kind, str(length), str(rounds)]
+        yield from lines_of([str(find_program(OF_FILES)), *arguments], view)
+        try:
+            if not KVIKIO.exists():
+                raise CliError("KvikIO is measured from a checkout")
+            yield from lines_of([sys.executable, str(KVIKIO), *arguments], view)
+        except CliError as reason:
+            yield lacking("file_read", "kvikio", kind, str(reason))
+        if kind == "host":
+            yield from fio(folder, length, rounds)
 
 
-def lines_of(command: list[str], view: ResultView) -> list[Event]:
+def lines_of(command: list[str], view: ResultView) -> Iterator[Event]:
     with running(command, view.show_line) as events:
-        return list(events)
+        yield from events
 
 
 def lacking(operation: str, method: str, kind: str, reason: str) -> Event:
@@ -90,23 +96,21 @@ def lacking(operation: str, method: str, kind: str, reason: str) -> Event:
     return one | unavailable(reason) | {"settings": {"memory": kind}}
 
 
-def fio(folder: Path, lengths: list[int], rounds: int) -> list[Event]:
+def fio(folder: Path, length: int, rounds: int) -> Iterator[Event]:
     """What fio measures with the same blocks and calls in flight; it reads into buffers of its own."""
     program = shutil.which("fio")
     if program is None:
-        return [lacking("file_read", "fio", "host", "fio is not installed")]
-    results = []
-    for length in lengths:
-        block = min(max(1 << (length // 8).bit_length() - 1, 256 << 10), 4 << 20)
-        for state, way in FIO.items():
-            samples = [run_fio(program, folder, way, length, block) for _ in range(rounds)]
-            first: Event = {
-                "event": "result", "schema_version": 1, "operation": f"file_{way}", "method": "fio", "bytes": length,
-                "ranks": 1, "available": True, "reason": None, "unit": "GB/s", "verified": None,
-                "settings": {"memory": "host", "file": state, "block_bytes": block},
-            }  # fmt: skip
-            results.append(with_samples(first | {"samples": samples}, {"samples": [], "verified": None}))
-    return results
+        yield lacking("file_read", "fio", "host", "fio is not installed")
+        return
+    block = min(max(1 << (length // 8).bit_length() - 1, 256 << 10), 4 << 20)
+    for state, way in FIO.items():
+        samples = [run_fio(program, folder, way, length, block) for _ in range(rounds)]
+        first: Event = {
+            "event": "result", "schema_version": 1, "operation": f"file_{way}", "method": "fio", "bytes": length,
+            "ranks": 1, "available": True, "reason": None, "unit": "GB/s", "verified": None,
+            "settings": {"memory": "host", "file": state, "block_bytes": block},
+        }  # fmt: skip
+        yield with_samples(first | {"samples": samples}, {"samples": [], "verified": None})
 
 
 def run_fio(program: str, folder: Path, way: str, length: int, block: int) -> float:
@@ -122,14 +126,13 @@ def run_fio(program: str, folder: Path, way: str, length: int, block: int) -> fl
     return length / (job["runtime"] * 1e6) if job["runtime"] else job["bw_bytes"] / 1e9
 
 
-def merge(found: dict[str, Event], results: list[Event]) -> None:
+def merge(found: dict[str, Event], one: Event) -> None:
     """Joins the samples of all turns: between two runs the machine's speed may change."""
-    for one in results:
-        key = json.dumps([one["operation"], one["method"], one["bytes"], one["settings"]])
-        if key in found and one["available"]:
-            found[key] = with_samples(found[key], one)
-        else:
-            found.setdefault(key, one)
+    key = json.dumps([one["operation"], one["method"], one["bytes"], one["settings"]])
+    if key in found and one["available"]:
+        found[key] = with_samples(found[key], one)
+    else:
+        found.setdefault(key, one)
 
 
 def render(results: list[Event]) -> RenderableType:

@@ -80,12 +80,13 @@ void on(int gpu, const std::function<void()>& call) {
 
 void enqueue_copy(int gpu, void* stream, void* to, const void* from, std::size_t bytes) {
   // A stream's copies need a context, but not that of the stream's GPU, and captures permit them: so the current GPU is
-  // left alone, which takes less time.
+  // left alone, which takes less time. Default streams are those of the current GPU.
+  auto* const native = static_cast<cudaStream_t>(stream);
   std::optional<CurrentGpu> current;
   CUcontext context = nullptr;
   check(driver().current_context(&context), "cuCtxGetCurrent");
-  if (context == nullptr) current.emplace(gpu);
-  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, static_cast<cudaStream_t>(stream)), "cudaMemcpyAsync");
+  if (context == nullptr || native == cudaStreamLegacy || native == cudaStreamPerThread) current.emplace(gpu);
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, native), "cudaMemcpyAsync");
 }
 
 std::byte* allocate(int gpu, std::size_t bytes) {

@@ -16,6 +16,7 @@
 #include "hpe/exact_sleeps.hpp"
 #include "hpe/gpu.hpp"
 #include "hpe/stream_state.hpp"
+#include "transport/checks.hpp"
 #include "transport/host_stream.hpp"
 
 namespace beeline::hpe {
@@ -129,6 +130,9 @@ void StreamState::wait_for(StreamState& other) {
 }
 
 void StreamState::wait_for_gpu(StreamState& other) {
+  if (!device_.device().is_gpu())
+    refuse_captured(other.own(), "a point that a host device's stream waits for",
+                    "each run of the graph would pass it");
   const std::shared_ptr<Event> reached = other.take_event();
   other.enqueue([&](beeline::Stream& stream) { stream.record(*reached); });
   if (device_.device().is_gpu()) return enqueue([&](beeline::Stream& stream) { stream.wait_event(*reached); });
@@ -156,6 +160,8 @@ std::shared_ptr<AwaitedWord> StreamState::word_of(const void* storer) {
 }
 
 void StreamState::wait_for_host(StreamState& other) {
+  if (device_.device().is_gpu())
+    refuse_captured(own(), "a wait for a host device's stream", "each run of the graph would wait for the same work");
   const std::shared_ptr<AwaitedWord> word = word_of(&other);
   std::uint64_t value = 0;
   other.enqueue([&](beeline::Stream& stream) {

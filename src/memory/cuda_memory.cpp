@@ -10,6 +10,7 @@ namespace beeline::gpu_memory {
 
 namespace {
 
+using cuda_api::BesideCaptures;
 using cuda_api::check;
 using cuda_api::driver;
 
@@ -113,6 +114,7 @@ FileDescriptor descriptor_of(const std::byte* address) {
 }
 
 void register_host(std::byte* address, std::size_t bytes) {
+  const BesideCaptures beside;
   check(cudaHostRegister(address, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped),
         fmt::format("pinning {} bytes of host memory, as GPU worlds do with all of it (BEELINE_PINNED_HEAP_BYTES, on "
                     "host ranks BEELINE_HEAP_BYTES)",
@@ -125,6 +127,9 @@ void register_host(std::byte* address, std::size_t bytes) {
                 "GPUs see registered host memory at another address than the CPU does on this machine");
 }
 
-void unregister_host(std::byte* address) { cudaHostUnregister(address); }
+void unregister_host(std::byte* address) {
+  const BesideCaptures beside;
+  cudaHostUnregister(address);
+}
 
 }  // namespace beeline::gpu_memory

@@ -38,7 +38,7 @@ bool BesideCaptures::exchange() noexcept {
 
 CurrentGpu::CurrentGpu(int index) : index_(index) {
   check(cudaGetDevice(&previous_), "cudaGetDevice");
-  CUcontext context = nullptr;
+  CUcontext context = nullptr;  // the driver's functions need one, which the runtime's would make
   check(driver().current_context(&context), "cuCtxGetCurrent");
   had_context_ = context != nullptr;
   is_other_ = previous_ != index_ || !had_context_;

@@ -163,7 +163,10 @@ std::string pci_address(int gpu) {
 
 void use_gpu(int index) {
   if (cuda_api::is_in_use(index)) return;
-  cuda_api::check(cudaSetDevice(index), "cudaSetDevice");
+  int current = -1;
+  cuda_api::check(cudaGetDevice(&current), "cudaGetDevice");
+  // A thread that has a context for a scope (`CurrentGpu`) would keep the GPU that cudaSetDevice names.
+  if (current != index || current_context() == nullptr) cuda_api::check(cudaSetDevice(index), "cudaSetDevice");
   used = {index, current_context()};
 }
 
@@ -212,9 +215,12 @@ int kernel_architecture(const KernelCode& kernel, int device) {
 }
 
 std::string detail::gpu_fault(int index) {
-  const cudaError_t current = cudaSetDevice(index);
   // After a fault every call returns its error. No work is queued on the legacy stream.
-  const cudaError_t state = current == cudaSuccess ? cudaStreamQuery(cudaStreamLegacy) : current;
+  cudaError_t state = cudaSetDevice(index);
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  if (state == cudaSuccess) state = cudaStreamIsCapturing(cudaStreamLegacy, &capture);
+  if (state == cudaErrorStreamCaptureImplicit) return "";  // a query would end the capture of a blocking stream
+  if (state == cudaSuccess) state = cudaStreamQuery(cudaStreamLegacy);
   return state == cudaSuccess || state == cudaErrorNotReady ? "" : cudaGetErrorString(state);
 }
 

@@ -14,6 +14,7 @@
 #include "beeline/hpe/copy.hpp"
 #include "beeline/hpe/launch.hpp"
 #include "beeline/hpe/memory.hpp"
+#include "beeline/hpe/object.hpp"
 #include "tests/support/check.hpp"
 #include "tests/support/errors.hpp"
 #include "tests/support/ranks.hpp"
@@ -114,6 +115,42 @@ TEST_F(BesideCuda, FirstCallsOfThreads) {
   }
 }
 
+/// A thread that never chose a GPU allocates on the first one, whatever this layer has done for it.
+TEST_F(BesideCuda, ThreadsWithoutAContextHaveTheFirstGpu) {
+  const Device last = Device::gpus().back();
+  std::thread([&] {
+    const DeviceMemory memory(last, bytes);
+    Stream stream(last);
+    stream.fill(memory.data(), 0, bytes);
+    hpe::launch(stream, {.blocks = 4}, AddToAll{}, memory.as<std::uint32_t>(), words, 1u);
+    stream.synchronize();
+    int now = -1;
+    require_cuda(cudaGetDevice(&now));
+    EXPECT_EQ(now, 0);
+    void* mine = nullptr;
+    require_cuda(cudaMalloc(&mine, bytes));
+    EXPECT_EQ(owner_of(mine).device, Device::gpu(0));
+    require_cuda(cudaFree(mine));
+  }).join();
+}
+
+/// The legacy default stream is that of the adopted GPU, not of the thread's current one.
+TEST_F(BesideCuda, DefaultStreams) {
+  require_cuda(cudaSetDevice(0));
+  const Device last = Device::gpus().back();
+  const DeviceMemory memory(last, bytes);
+  const PinnedMemory pinned(bytes);
+  Stream stream = Stream::adopt(last, nullptr);
+  for (std::uint32_t round = 1; round <= 20; ++round) {
+    hpe::launch(stream, {.blocks = 1, .threads = 32}, AddToAll{}, memory.as<std::uint32_t>(), words, round);
+    stream.fill(memory.data(), 0, bytes);
+    hpe::launch(stream, {.blocks = 1, .threads = 32}, AddToAll{}, memory.as<std::uint32_t>(), words, round);
+    hpe::copy(pinned.data(), memory.data(), bytes, stream);
+    stream.synchronize();
+    ASSERT_EQ(pinned.as<std::uint32_t>()[words - 1], round);
+  }
+}
+
 TEST_F(BesideCuda, MemoryOfCuda) {
   const int last = static_cast<int>(Device::gpus().size()) - 1;
   int before = -1;
@@ -204,6 +241,65 @@ TEST_F(BesideCuda, Graphs) {
   require_cuda(cudaGraphDestroy(graph));
 }
 
+/// Objects are not captured; kernels that know their addresses are, and each run of the graph is in a DeviceAccess.
+TEST_F(BesideCuda, ObjectsAndGraphs) {
+  const Device gpu = Device::gpu(0);
+  for (const Protocol protocol : {Protocol::protection, Protocol::tracking, Protocol::managed}) {
+    Object<std::uint32_t> object(words, {.device = gpu, .protocol = protocol}), other(words, {.device = gpu});
+    Stream stream(gpu);
+    const PinnedMemory pinned(bytes);
+    hpe::launch(stream, {.blocks = 4}, AddToAll{}, object, words, 0u);  // loads the code
+    stream.synchronize();
+    const auto native = static_cast<cudaStream_t>(stream.native());
+    require_cuda(cudaStreamBeginCapture(native, cudaStreamCaptureModeGlobal));
+    const auto refused = [&](const std::function<void()>& call) {
+      check_error(Status::unavailable, {"captured in a graph", "on(device)", "DeviceAccess"}, call);
+    };
+    refused([&] { hpe::launch(stream, {.blocks = 4}, AddToAll{}, object, words, 1u); });
+    refused([&] { hpe::launch(stream, {.blocks = 4}, AddToAll{}, other, words, 1u); });
+    refused([&] { const DeviceAccess access(stream, {&object.state(), &other.state()}); });
+    refused([&] { hpe::copy(pinned.data(), other.data(), bytes, stream); });
+    refused([&] { hpe::copy(other.data(), pinned.data(), bytes, stream); });
+    hpe::launch(stream, {.blocks = 4}, AddToAll{}, object.on(gpu), words, 3u);
+    cudaGraph_t graph = nullptr;
+    require_cuda(cudaStreamEndCapture(native, &graph));
+    cudaGraphExec_t runs = nullptr;
+    require_cuda(cudaGraphInstantiate(&runs, graph, 0));
+    for (std::uint32_t run = 1; run <= 3; ++run) {
+      object[run] += 100;
+      {
+        const DeviceAccess access(stream, {&object.state()});
+        require_cuda(cudaGraphLaunch(runs, native));
+      }
+      if (protocol == Protocol::managed) stream.synchronize();  // managed memory is not acquired
+      EXPECT_EQ(object[run], 100 + 3 * run) << name(protocol);
+      EXPECT_EQ(object[words - 1], 3 * run) << name(protocol);
+    }
+    require_cuda(cudaGraphExecDestroy(runs));
+    require_cuda(cudaGraphDestroy(graph));
+  }
+}
+
+/// Neither a capture of this thread nor an object fails.
+TEST_F(BesideCuda, ObjectsAreMadeBesideCaptures) {
+  const Device gpu = Device::gpu(0);
+  Stream stream(gpu);
+  for (const Protocol protocol : {Protocol::protection, Protocol::tracking, Protocol::managed}) {
+    const auto native = static_cast<cudaStream_t>(stream.native());
+    require_cuda(cudaStreamBeginCapture(native, cudaStreamCaptureModeGlobal));
+    {
+      const Object<std::uint32_t> object(words, {.device = gpu, .protocol = protocol});
+      Stream second(gpu);
+      if (protocol != Protocol::managed) hpe::launch(second, {.blocks = 4}, AddToAll{}, object, words, 5u);
+      second.synchronize();
+      EXPECT_EQ(object[words - 1], protocol != Protocol::managed ? 5u : 0u) << name(protocol);
+    }
+    cudaGraph_t graph = nullptr;
+    require_cuda(cudaStreamEndCapture(native, &graph));
+    require_cuda(cudaGraphDestroy(graph));
+  }
+}
+
 /// A host device's stream follows a GPU's, and the other way round.
 TEST_F(BesideCuda, StreamsOfBothKinds) {
   const DeviceMemory memory(Device::gpu(0), bytes);
@@ -236,7 +332,8 @@ TEST_F(BesideCuda, WaitsAroundCaptures) {
     require_cuda(cudaStreamBeginCapture(native, cudaStreamCaptureModeRelaxed));
     second.wait_for(first);
     first.wait_for(second);
-    check_error(Status::unavailable, {"fixed value"}, [&] { first.wait_for(of_host); });
+    check_error(Status::unavailable, {"a wait for a host device's stream"}, [&] { first.wait_for(of_host); });
+    check_error(Status::unavailable, {"captured in a graph"}, [&] { of_host.wait_for(first); });
     cudaGraph_t graph = nullptr;
     require_cuda(cudaStreamEndCapture(native, &graph));
     require_cuda(cudaGraphDestroy(graph));

@@ -138,6 +138,76 @@ TEST_P(Objects, KernelsOnOneObjectFollowEachOther) {
   EXPECT_EQ(object[0], 11u);
 }
 
+/// Between the acquisition and the release of one thread's launch, another thread's must not begin.
+TEST_P(Objects, LaunchesOfThreadsFollowEachOther) {
+  constexpr std::uint64_t threads = 4, launches = 100;
+  Object<std::uint64_t> object(4 * words_of_block, options());
+  Stream shared(Device::host(0));
+  std::vector<std::thread> launchers;
+  for (std::uint64_t thread = 0; thread < threads; ++thread)
+    launchers.emplace_back([&, thread] {
+      Stream own(Device::host(static_cast<int>(thread % 2)));
+      for (std::uint64_t launch = 0; launch < launches; ++launch) {
+        run_on(launch % 3 == 0 ? shared : own, object, add_to_all(1));
+        if (launch % 10 == thread) own.synchronize();
+      }
+    });
+  for (std::uint64_t launch = 0; launch < launches; ++launch)
+    ASSERT_LE(object[launch % object.size()], threads * launches);  // fetches a block between launches
+  for (std::thread& launcher : launchers) launcher.join();
+  for (std::size_t i = 0; i < object.size(); ++i) ASSERT_EQ(object[i], threads * launches) << i;
+}
+
+/// A read on the stream of a pending kernel leaves the kernel's writes to wait for.
+TEST_P(Objects, ReadsOfOtherStreamsFollowTheKernel) {
+  Object<std::uint64_t> object(words_of_block, options());
+  Stream first(Device::host(0)), second(Device::host(1));
+  run_on(first, object, add_to_all(1));
+  first.synchronize();
+  run_on(first, object, [](std::uint64_t* all, std::size_t) {
+    std::this_thread::sleep_for(30ms);
+    all[0] = 7;
+  });
+  std::uint64_t early = 0, late = 0;
+  beeline::hpe::copy(&early, object.data(), 8, first);
+  beeline::hpe::copy(&late, object.data(), 8, second);
+  second.synchronize();
+  EXPECT_EQ(late, 7u);
+  first.synchronize();
+  EXPECT_EQ(early, 7u);
+}
+
+TEST_P(Objects, AreHeldForOneStreamAtATime) {
+  Object<std::uint64_t> object(words_of_block, options());
+  Stream first(Device::host(0)), second(Device::host(1));
+  {
+    const DeviceAccess access(first, {&object.state()});
+    const DeviceAccess once_more(first, {&object.state()});
+    run_on(first, object, add_to_all(1));
+    check_error(Status::invalid_argument, {"own DeviceAccess", "another stream"},
+                [&] { run_on(second, object, add_to_all(1)); });
+    check_error(Status::invalid_argument, {"own DeviceAccess"}, [&] { HostAccess(object, Access::read); });
+  }
+  run_on(second, object, add_to_all(1));
+  EXPECT_EQ(object[0], 2u);
+}
+
+/// As for a CUDA graph: work that knows the object's address on the device is repeated, each time in a DeviceAccess.
+TEST_P(Objects, ServeRepeatedWork) {
+  Object<std::uint64_t> object(3 * words_of_block, options());
+  Stream stream(Device::host());
+  const auto work = [all = object.on(stream.device()), count = object.size()] { add_to_all(10)(all, count); };
+  for (std::uint64_t run = 0; run < 5; ++run) {
+    object[run] += 1;
+    {
+      const DeviceAccess access(stream, {&object.state()});
+      stream.enqueue(work);
+    }
+    EXPECT_EQ(object[run], 10 * (run + 1) + 1);
+  }
+  EXPECT_EQ(object[2 * words_of_block], 50u);
+}
+
 TEST_P(Objects, ServeSeveralDevices) {
   Object<std::uint64_t> object(8 * words_of_block, options());
   std::vector<Stream> streams;
@@ -220,6 +290,22 @@ TEST_P(Objects, AreReachedByCopies) {
   EXPECT_EQ(other[other.size() - 1], object.size() + 7);
   EXPECT_EQ(owner_of(object.data() + 1).memory, Memory::object);
   EXPECT_EQ(&object_at(object.data() + 5), &object.state());
+}
+
+/// Neither thread waits for an object that the other one holds.
+TEST_P(Objects, CopiesOfThreadsCross) {
+  Object<std::uint64_t> one(2 * words_of_block, options()), other(2 * words_of_block, options());
+  const auto copy_often = [](const Object<std::uint64_t>& to, const Object<std::uint64_t>& from, int device) {
+    Stream stream(Device::host(device));
+    for (int round = 0; round < 100; ++round) beeline::hpe::copy(to.data(), from.data(), to.size() * 8, stream);
+    stream.synchronize();
+  };
+  one[3] = other[3] = 5;
+  std::thread there([&] { copy_often(one, other, 0); });
+  copy_often(other, one, 1);
+  there.join();
+  EXPECT_EQ(one[3], 5u);
+  EXPECT_EQ(other[3], 5u);
 }
 
 TEST_P(Objects, CopiesThatCrossTheEndAreRefused) {

@@ -29,7 +29,8 @@ namespace beeline::hpe {
 /// used.
 ///
 /// Kernel and arguments are copied as bytes, so they are trivially copyable. An argument that is an `Object<T>` becomes
-/// a `T*`; the device has the object from this call on until the kernel has ended.
+/// a `T*`; the device has the object from this call on until the kernel has ended. While a graph captures the stream,
+/// launches with objects throw unavailable: capture `object.on(device)`, and bracket each run by a `DeviceAccess`.
 ///
 /// Throws invalid_argument for a shape that no grid has, and for options of launches in worlds; no_resource if not even
 /// one block fits the GPU; unavailable if the device does not work, or if the calling file is compiled without CUDA and

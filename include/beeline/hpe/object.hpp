@@ -154,8 +154,8 @@ enum class Access : std::uint8_t { read, write };
 /// access itself.
 class HostAccess {
  public:
-  /// The elements [first, first + count). Throws invalid_argument for others than the object's, deadline, and
-  /// unavailable if the device has failed.
+  /// The elements [first, first + count). Throws invalid_argument for others than the object's, and while this thread
+  /// holds a `DeviceAccess` to it; deadline; unavailable if the device has failed.
   template <class T>
   HostAccess(const Object<T>& object, std::size_t first, std::size_t count, Access access)
       : HostAccess(object.state(), first, count, sizeof(T), access) {}
@@ -171,8 +171,10 @@ class HostAccess {
   ObjectState& object_;
 };
 
-/// Holds objects for work that the program puts on a stream itself, such as kernels of other libraries: acquires them,
-/// and releases them to the host once the stream has passed the work that was put on it meanwhile.
+/// Holds objects for work that the program puts on a stream itself, such as kernels of other libraries, or a graph's
+/// run: acquires them, and releases them to the host once the stream has passed the work that was put on it meanwhile.
+/// Launches and copies that use the objects on other streams wait for its end, and are refused with invalid_argument in
+/// the thread that holds the only access itself. Throws unavailable while a graph captures the stream.
 class DeviceAccess {
  public:
   DeviceAccess(Stream& stream, std::vector<ObjectState*> objects);

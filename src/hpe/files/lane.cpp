@@ -15,6 +15,7 @@ struct IdleLanes {
   std::mutex mutex;
   std::uint32_t depth = beeline::detail::fork_depth();
   std::vector<std::unique_ptr<FileLane>> lanes;
+  std::size_t taken = 0;
 
   static IdleLanes& of_process() {
     static IdleLanes& idle = *new IdleLanes;  // transfers may end after static objects
@@ -26,6 +27,7 @@ struct IdleLanes {
     depth = beeline::detail::fork_depth();
     for (auto& lane : lanes) static_cast<void>(lane.release());
     lanes.clear();
+    taken = 0;
   }
 };
 
@@ -55,18 +57,27 @@ TakenLane::TakenLane() {
     if (!idle.lanes.empty()) {
       lane_ = std::move(idle.lanes.back());
       idle.lanes.pop_back();
+      ++idle.taken;
       return;
     }
   }
   lane_ = std::make_unique<FileLane>(make_block_io(FileLane::most_calls));
+  const std::lock_guard lock(idle.mutex);
+  ++idle.taken;
 }
 
 TakenLane::~TakenLane() {
-  if (lane_ == nullptr) return;
   IdleLanes& idle = IdleLanes::of_process();
   const std::lock_guard lock(idle.mutex);
   idle.leave_to_parent();
-  if (idle.lanes.size() < IdleLanes::most) idle.lanes.push_back(std::move(lane_));
+  if (idle.taken > 0) --idle.taken;  // 0: in a forked process, whose parent has taken the lane
+  if (lane_ != nullptr && idle.lanes.size() < IdleLanes::most) idle.lanes.push_back(std::move(lane_));
+}
+
+bool TakenLane::are_scarce() {
+  IdleLanes& idle = IdleLanes::of_process();
+  const std::lock_guard lock(idle.mutex);
+  return idle.taken >= IdleLanes::most;
 }
 
 }  // namespace beeline::hpe::detail

@@ -43,6 +43,8 @@ class TakenLane {
   ~TakenLane();
   TakenLane(const TakenLane&) = delete;
   TakenLane& operator=(const TakenLane&) = delete;
+  /// Whether as many transfers have a lane as lanes are kept.
+  [[nodiscard]] static bool are_scarce();
   [[nodiscard]] FileLane& get() const { return *lane_; }
   /// Its calls or copies have not ended: it is used no more, and stays for ever.
   void leave() { static_cast<void>(lane_.release()); }

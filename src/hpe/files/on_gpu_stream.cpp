@@ -42,6 +42,7 @@ struct HeldTransfer {
       failure = std::current_exception();
     }
     transfer.reset();
+    earlier.reset();  // here: the stream's callback, which may be the last owner, must not call CUDA
     word->store(value);
   }
 };
@@ -49,6 +50,7 @@ struct HeldTransfer {
 }  // namespace
 
 void run_on_gpu_stream(std::shared_ptr<FileTransfer> transfer, Stream& stream) {
+  transfer->prepare();
   const auto held = std::make_shared<HeldTransfer>();
   held->transfer = std::move(transfer);
   held->word = stream.state().word_of(&stream.state());

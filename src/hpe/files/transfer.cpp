@@ -114,32 +114,60 @@ void FileTransfer::run() {
   file_.keep();
 }
 
-void FileTransfer::run_automatic() {
-  const unsigned calls = options_.blocks_in_flight == 0 ? default_calls : options_.blocks_in_flight;
-  if (may_use_gds())
-    if (std::unique_ptr<BlockIo> io = make_gds_io(file_, calls)) return run_by_gds(std::move(io), calls);
-  const std::size_t bytes = file_.range().bytes;
+/// How the variant `automatic` moves the bytes.
+struct FileTransfer::Automatic {
+  BlockPlan plan;
+  unsigned calls, cached_calls;
+  bool in_place;
+  [[nodiscard]] unsigned slots() const { return std::max(calls, cached_calls) + copied_beside; }
+  [[nodiscard]] std::size_t buffer_bytes() const { return whole_pages(plan.largest_block()); }
+};
+
+FileTransfer::Automatic FileTransfer::automatic() const {
+  const unsigned in_flight = options_.blocks_in_flight;
   const std::size_t alignment = file_.direct() < 0 ? 0 : file_.offset_alignment();
   const bool in_place = memory_.is_of_host();
   const std::size_t block_bytes =
-      block_bytes_of(options_, default_block_bytes(bytes, in_place), std::max<std::size_t>(alignment, 1));
-  const BlockPlan plan(file_.range(), block_bytes, alignment);
-  const unsigned cached_calls = options_.blocks_in_flight == 0 ? default_cached_calls() : options_.blocks_in_flight;
-  const unsigned slots = std::max(calls, cached_calls) + copied_beside;
-  TakenLane lane;
-  const std::size_t buffer_bytes = whole_pages(plan.largest_block());
-  const std::unique_ptr<StagedCopies> copies = copies_for(memory_, lane.get(), slots);
+      block_bytes_of(options_, default_block_bytes(file_.range().bytes, in_place), std::max<std::size_t>(alignment, 1));
+  return {.plan = BlockPlan(file_.range(), block_bytes, alignment),
+          .calls = in_flight == 0 ? default_calls : in_flight,
+          .cached_calls = in_flight == 0 ? default_cached_calls() : in_flight,
+          .in_place = in_place};
+}
+
+FileTransfer::~FileTransfer() = default;
+
+TakenLane& FileTransfer::taken_lane() {
+  if (lane_ == nullptr) lane_ = std::make_unique<TakenLane>();
+  return *lane_;
+}
+
+void FileTransfer::prepare() {
+  if (options_.variant != FileVariant::automatic || file_.range().bytes == 0 || may_use_gds()) return;
+  if (TakenLane::are_scarce()) return;  // many transfers wait for their turn, and not all may have buffers
+  const Automatic how = automatic();
+  FileLane& lane = taken_lane().get();
+  static_cast<void>(lane.buffers(how.slots() * how.buffer_bytes(), !how.in_place));
+  if (!how.in_place) static_cast<void>(lane.stream(memory_.owner.device));
+}
+
+void FileTransfer::run_automatic() {
+  const Automatic how = automatic();
+  if (may_use_gds())
+    if (std::unique_ptr<BlockIo> io = make_gds_io(file_, how.calls)) return run_by_gds(std::move(io), how.calls);
+  TakenLane& lane = taken_lane();
+  const std::unique_ptr<StagedCopies> copies = copies_for(memory_, lane.get(), how.slots());
   const MoverParts parts{.file = file_,
                          .io = lane.get().io(),
                          .copies = *copies,
                          .memory = memory_.address,
-                         .buffers = lane.get().buffers(slots * buffer_bytes, !in_place),
-                         .buffer_bytes = buffer_bytes,
-                         .slots = slots,
-                         .calls = calls,
-                         .cached_calls = cached_calls,
-                         .in_place = in_place};
-  move(parts, plan, [&] { lane.leave(); });
+                         .buffers = lane.get().buffers(how.slots() * how.buffer_bytes(), !how.in_place),
+                         .buffer_bytes = how.buffer_bytes(),
+                         .slots = how.slots(),
+                         .calls = how.calls,
+                         .cached_calls = how.cached_calls,
+                         .in_place = how.in_place};
+  move(parts, how.plan, [&] { lane.leave(); });
 }
 
 bool FileTransfer::may_use_gds() const {

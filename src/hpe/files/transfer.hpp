@@ -25,15 +25,26 @@ struct FileMemory {
 /// Throws invalid_argument for memory of nobody, or that ends before `address + bytes`.
 [[nodiscard]] FileMemory checked_memory(std::byte* address, std::size_t bytes);
 
+class TakenLane;
+
 class FileTransfer {
  public:
   /// Checks everything, and opens the file.
   FileTransfer(const std::filesystem::path& path, FileDirection direction, std::byte* memory, std::size_t bytes,
                const FileOptions& options);
+  ~FileTransfer();
+  FileTransfer(const FileTransfer&) = delete;
+  FileTransfer& operator=(const FileTransfer&) = delete;
+  /// Makes the buffers and the stream that `run` would make otherwise (`automatic`). While a GPU's stream waits for the
+  /// transfer, CUDA might not make them before that wait ends.
+  void prepare();
   /// Moves the bytes. Called once.
   void run();
 
  private:
+  struct Automatic;
+  [[nodiscard]] Automatic automatic() const;
+  [[nodiscard]] TakenLane& taken_lane();
   void run_automatic();
   [[nodiscard]] bool may_use_gds() const;
   void run_by_gds(std::unique_ptr<BlockIo> io, unsigned calls);
@@ -44,6 +55,7 @@ class FileTransfer {
   const FileOptions options_;
   const FileMemory memory_;
   OpenFile file_;
+  std::unique_ptr<TakenLane> lane_;
 };
 
 }  // namespace beeline::hpe::detail

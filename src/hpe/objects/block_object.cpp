@@ -164,7 +164,11 @@ void BlockObject::fetch(Blocks blocks) {
 void BlockObject::begin_access(Range range, Access access) {
   Held held(*this);
   require_usable();
-  while (!uses_.are_over(blocks_)) held.wait("kernels that use it");
+  while (!uses_.are_over(blocks_)) {
+    require(!uses_.are_held_here(), Status::invalid_argument,
+            "a HostAccess to an object while this thread's own DeviceAccess to it is open: end that access first");
+    held.wait("kernels that use it");
+  }
   make_current(blocks_of(range), access == Access::write);
   ++accesses_;
   accessor_ = std::this_thread::get_id();
@@ -175,15 +179,6 @@ void BlockObject::end_access() noexcept {
   if (!lock_.lock(now_ns() + deadline_ns_)) return;
   --accesses_;
   lock_.unlock();
-}
-
-void BlockObject::await_accesses(Held& held) {
-  while (accesses_ > 0) {
-    require(accesses_ > 1 || accessor_ != std::this_thread::get_id(), Status::invalid_argument,
-            "a kernel is to use an object while this thread's own HostAccess to it is open: end the access first");
-    held.wait("accesses of the host (HostAccess)");
-    require_usable();
-  }
 }
 
 // --- Life ---

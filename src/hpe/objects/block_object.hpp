@@ -75,11 +75,17 @@ class BlockObject final : public ObjectState, public CopyingOwner {
   };
 
   [[nodiscard]] bool kernels_write() const { return hint_ != Hint::read_mostly && hint_ != Hint::streaming; }
-  void copy_into(void* to, const void* from, std::size_t bytes, StreamState& stream);
+  /// An address inside an object.
+  struct Part {
+    BlockObject* object;
+    const void* address;
+  };
+  static void copy_between(const Part& to, const Part& from, std::size_t bytes, StreamState& stream);
+  [[nodiscard]] std::size_t offset_of(const void* address) const;
   [[nodiscard]] unsigned copy_on(Device device);
   void require_usable() const;
-  void await_accesses(Held& held);
-  void order_after(Held& held, KernelUse& own, bool writes);
+  [[nodiscard]] const char* awaited_by(const StreamState& stream, bool writes);
+  void order_after_others(KernelUse& own, bool writes);
   void hand_over(Blocks blocks, bool writes, unsigned copy, StreamState& stream, KernelUse& use);
   void close_view(Blocks blocks, bool writes);
   void mark_written(unsigned copy);

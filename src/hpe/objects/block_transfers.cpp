@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <optional>
 
 #include "beeline/core/error.hpp"
 #include "beeline/core/log.hpp"
@@ -15,16 +17,51 @@ namespace beeline::hpe::detail {
 void BlockObject::acquire(StreamState& stream, Range range, bool writes) {
   Held held(*this);
   require_usable();
-  require(stream.own().capture() == 0, Status::unavailable,
-          "a kernel in a CUDA graph cannot use an object: what the graph would move is decided once, at its capture");
-  await_accesses(held);
+  while (const char* const awaited = awaited_by(stream, writes)) {
+    held.wait(awaited);
+    require_usable();
+  }
   const Blocks blocks = blocks_of(range);
   const unsigned copy = copy_on(stream.device().device());
   KernelUse& use = uses_.of(stream);
-  order_after(held, use, writes);
+  order_after_others(use, writes);
   if (!blocks_.are_all_on(copy)) hand_over(blocks, writes, copy, stream, use);
-  use.writes = writes;
-  uses_.begin_launch(use);
+  uses_.begin_launch(use, writes);
+}
+
+namespace {
+
+/// Whether work must follow that of another stream, rather than run beside it.
+bool is_in_conflict(const KernelUse& other, bool writes) { return writes || other.writes || other.has_sent; }
+
+/// Whether work of `device` follows work of another stream by an event; otherwise the CPU waits for that work.
+bool follows_by_event(Device device, const KernelUse& other) {
+  const Device from = other.device->device();
+  return from.kind() == device.kind() && device.reaches(from);
+}
+
+}  // namespace
+
+/// What this thread has to wait for before work on the stream may use the object; nullptr: nothing. Throws
+/// invalid_argument if the thread itself would have to end it.
+const char* BlockObject::awaited_by(const StreamState& stream, bool writes) {
+  if (accesses_ > 0) {
+    require(accesses_ > 1 || accessor_ != std::this_thread::get_id(), Status::invalid_argument,
+            "a kernel is to use an object while this thread's own HostAccess to it is open: end the access first");
+    return "accesses of the host (HostAccess)";
+  }
+  for (KernelUse& use : uses_.all()) {
+    if (use.is_of(stream) || !is_in_conflict(use, writes)) continue;
+    if (use.launches > 0) {
+      require(!use.is_held_here(), Status::invalid_argument,
+              "a kernel is to use an object while this thread's own DeviceAccess to it, on another stream, is open: "
+              "end the access first");
+      return "a launch on another stream";
+    }
+    if (!follows_by_event(stream.device().device(), use) && !KernelUses::is_over(use, blocks_))
+      return "a kernel of another device that uses it";
+  }
+  return nullptr;
 }
 
 /// Makes blocks current on a device: takes them from the program, and sends what the device lacks.
@@ -62,19 +99,13 @@ void BlockObject::unmark_written() {
       blocks_.set_host_alone(block);
 }
 
-/// Holds the stream's later work until other streams' work on the object has ended.
-void BlockObject::order_after(Held& held, KernelUse& own, bool writes) {
+/// Holds the stream's later work until other streams' work on the object has ended. Nothing is left for which the CPU
+/// would wait.
+void BlockObject::order_after_others(KernelUse& own, bool writes) {
   for (KernelUse& use : uses_.all()) {
-    if (&use == &own || KernelUses::is_over(use, blocks_)) continue;
-    if (!writes && !use.writes && !use.has_sent) continue;
-    const Device from = use.device->device(), to = own.device->device();
-    if (from.kind() == to.kind() && to.reaches(from)) {
-      own.stream->enqueue_own([&](beeline::Stream& stream) { stream.wait_event(*use.reached); });
-      continue;
-    }
-    while (!KernelUses::is_over(use, blocks_)) held.wait("a kernel of another device that uses it");
+    if (KernelUses::is_over(use, blocks_) || &use == &own || !is_in_conflict(use, writes)) continue;
+    own.stream->enqueue_own([&](beeline::Stream& stream) { stream.wait_event(*use.reached); });
   }
-  if (own.is_pending) static_cast<void>(KernelUses::is_over(own, blocks_));
 }
 
 void BlockObject::close_view(Blocks blocks, bool writes) {
@@ -157,19 +188,21 @@ void BlockObject::send(Blocks blocks, unsigned copy, StreamState& stream, Kernel
 
 namespace {
 
-/// Releases an object that a copy has acquired.
-class Releasing {
+/// Acquires an object for a copy, and releases it.
+class Acquired {
  public:
-  Releasing(BlockObject& object, StreamState& stream) : object_(object), stream_(stream) {}
-  ~Releasing() {
+  Acquired(BlockObject& object, StreamState& stream, Range range, bool writes) : object_(object), stream_(stream) {
+    object.acquire(stream, range, writes);
+  }
+  ~Acquired() {
     try {
       object_.release(stream_);
     } catch (const std::exception& error) {
       log(LogLevel::error, fmt::format("the release of an object after a copy: {}", error.what()));
     }
   }
-  Releasing(const Releasing&) = delete;
-  Releasing& operator=(const Releasing&) = delete;
+  Acquired(const Acquired&) = delete;
+  Acquired& operator=(const Acquired&) = delete;
 
  private:
   BlockObject& object_;
@@ -178,13 +211,18 @@ class Releasing {
 
 }  // namespace
 
+std::size_t BlockObject::offset_of(const void* address) const {
+  return static_cast<std::size_t>(static_cast<const std::byte*>(address) - data());
+}
+
 void BlockObject::copy_out(void* to, const std::byte* from, std::size_t bytes, StreamState& stream) {
-  const std::size_t offset = static_cast<std::size_t>(from - data());
-  acquire(stream, {offset, bytes}, false);
-  const Releasing release_at_end(*this, stream);
-  const std::byte* const source = copies_[copy_on(stream.device().device())]->address() + offset;
+  refuse_captured_use(stream);
   const OwnedRange target = detail::range_of(to);
-  if (target.copying != nullptr) return static_cast<BlockObject*>(target.copying)->copy_into(to, source, bytes, stream);
+  if (target.copying != nullptr)
+    return copy_between({static_cast<BlockObject*>(target.copying), to}, {this, from}, bytes, stream);
+  const std::size_t offset = offset_of(from);
+  const Acquired acquired(*this, stream, {offset, bytes}, false);
+  const std::byte* const source = address_on(stream.device().device()) + offset;
   if (is_direct(stream.device().device(), target.owner))
     return stream.enqueue_own([&](beeline::Stream& own) { own.copy(to, source, bytes); });
   std::byte* const stage = memory_->shadow() + offset;  // gets what the object holds there
@@ -192,19 +230,30 @@ void BlockObject::copy_out(void* to, const std::byte* from, std::size_t bytes, S
   detail::copy(to, stage, bytes, stream);
 }
 
-void BlockObject::copy_in(std::byte* to, const void* from, std::size_t bytes, StreamState& stream) {
-  copy_into(to, from, bytes, stream);
+/// Acquires both objects in the order of launches, so that no two threads wait for each other.
+void BlockObject::copy_between(const Part& to, const Part& from, std::size_t bytes, StreamState& stream) {
+  const std::size_t into = to.object->offset_of(to.address), out_of = from.object->offset_of(from.address);
+  std::optional<Acquired> first, second;
+  const auto acquire_target = [&](std::optional<Acquired>& held) {
+    held.emplace(*to.object, stream, Range{into, bytes}, true);
+  };
+  if (std::less<>()(to.object, from.object)) acquire_target(first);
+  second.emplace(*from.object, stream, Range{out_of, bytes}, false);
+  if (!first) acquire_target(first);
+  const Device device = stream.device().device();
+  std::byte* const target = to.object->address_on(device) + into;
+  const std::byte* const source = from.object->address_on(device) + out_of;
+  stream.enqueue_own([&](beeline::Stream& own) { own.copy(target, source, bytes); });
 }
 
-/// `from`: memory outside of objects, or what the stream's device reaches.
-void BlockObject::copy_into(void* to, const void* from, std::size_t bytes, StreamState& stream) {
-  const std::size_t offset = static_cast<std::size_t>(static_cast<std::byte*>(to) - data());
-  acquire(stream, {offset, bytes}, true);
-  const Releasing release_at_end(*this, stream);
-  std::byte* const target = copies_[copy_on(stream.device().device())]->address() + offset;
+void BlockObject::copy_in(std::byte* to, const void* from, std::size_t bytes, StreamState& stream) {
+  refuse_captured_use(stream);
+  const std::size_t offset = offset_of(to);
+  const Acquired acquired(*this, stream, {offset, bytes}, true);
   const Device device = stream.device().device();
+  std::byte* const target = address_on(device) + offset;
   const OwnedRange source = detail::range_of(from);
-  if (source.copying != nullptr || is_direct(device, source.owner))
+  if (is_direct(device, source.owner))
     return stream.enqueue_own([&](beeline::Stream& own) { own.copy(target, from, bytes); });
   std::byte* const stage = memory_->shadow() + offset;  // not current for the host any more
   detail::copy(stage, from, bytes, stream);

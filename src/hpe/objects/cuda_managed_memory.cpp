@@ -22,18 +22,7 @@ std::byte* allocate_managed(int gpu, std::size_t bytes) {
     throw Error(Status::no_resource, fmt::format("no {} bytes of managed memory", bytes));
   }
   check(result, "cudaMallocManaged");
-  check(cudaMemset(start, 0, bytes), "cudaMemset");
-  check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   return static_cast<std::byte*>(start);
-}
-
-void free_managed(int gpu, std::byte* start) noexcept {
-  try {
-    const cuda_api::CurrentGpu current(gpu);
-    static_cast<void>(cudaFree(start));
-  } catch (const Error&) {
-    // A GPU with a fault has freed its memory.
-  }
 }
 
 }  // namespace beeline::hpe::detail

@@ -3,9 +3,11 @@
 /// @file
 /// Work on streams that uses an object.
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "hpe/objects/block_map.hpp"
@@ -25,11 +27,19 @@ struct KernelUse {
   StreamState* stream;
   DeviceState* device;
   std::unique_ptr<Event> reached;  ///< the end of the work
-  unsigned launches = 0;           ///< acquired, and not released
+  unsigned launches = 0;           ///< acquired, and not released: `reached` does not cover their work yet
+  std::thread::id launcher{};      ///< the thread of the first of them
+  bool is_shared = false;          ///< other threads have launches, too
   bool is_pending = false;
-  bool writes = false;
-  bool has_sent = false;           ///< copies to the device are part of the pending work
+  bool writes = false;             ///< part of the work since it was last over
+  bool has_sent = false;           ///< likewise, copies to the device
   std::vector<SentBlocks> sent{};  ///< since the work was last over
+
+  [[nodiscard]] bool is_of(const StreamState& other) const { return stream == &other && device == &other.device(); }
+  /// Whether this thread alone can release what is acquired.
+  [[nodiscard]] bool is_held_here() const {
+    return launches > 0 && !is_shared && launcher == std::this_thread::get_id();
+  }
 };
 
 class KernelUses {
@@ -37,7 +47,7 @@ class KernelUses {
   /// The entry of a stream, made at its first use. Ends other references to entries.
   [[nodiscard]] KernelUse& of(StreamState& stream) {
     for (KernelUse& use : uses_)
-      if (use.stream == &stream && use.device == &stream.device()) return use;
+      if (use.is_of(stream)) return use;
     // Streams may be gone whose work is over.
     std::erase_if(uses_, [](const KernelUse& use) { return use.launches == 0 && !use.is_pending; });
     uses_.push_back({.stream = &stream, .device = &stream.device(), .reached = stream.own().make_event()});
@@ -45,8 +55,18 @@ class KernelUses {
   }
   [[nodiscard]] std::vector<KernelUse>& all() { return uses_; }
   /// Between a launch's acquisition and its release.
-  void begin_launch(KernelUse& use) { ++use.launches, ++launches_; }
+  void begin_launch(KernelUse& use, bool writes) {
+    const std::thread::id own = std::this_thread::get_id();
+    if (use.launches == 0) use.launcher = own, use.is_shared = false;
+    use.is_shared = use.is_shared || use.launcher != own;
+    use.writes = use.writes || writes;
+    ++use.launches, ++launches_;
+  }
   void end_launch(KernelUse& use) { --use.launches, --launches_; }
+
+  [[nodiscard]] bool are_held_here() const {
+    return std::any_of(uses_.begin(), uses_.end(), [](const KernelUse& use) { return use.is_held_here(); });
+  }
 
   /// Whether all work has ended. Blocks that were not sent return to the host. Throws unavailable if a device has
   /// failed.
@@ -57,10 +77,11 @@ class KernelUses {
     return true;
   }
   [[nodiscard]] static bool is_over(KernelUse& use, BlockMap& blocks) {
+    if (use.launches > 0) return false;
     if (!use.is_pending) return true;
     use.device->require_working();
     if (!use.reached->done()) return false;
-    use.is_pending = use.has_sent = false;
+    use.is_pending = use.has_sent = use.writes = false;
     for (const SentBlocks& sent : use.sent)
       if (!sent.are_there->load(std::memory_order_acquire))
         for (const std::size_t block : sent.blocks) blocks.set_host_alone(block);

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "beeline/core/error.hpp"
+#include "hpe/gpu.hpp"
 #include "hpe/objects/futex_lock.hpp"
 #include "hpe/objects/kernel_uses.hpp"
 #include "hpe/objects/managed_memory.hpp"
@@ -14,26 +15,46 @@ namespace beeline::hpe::detail {
 
 namespace {
 
+/// Managed memory of a GPU, zero at first.
+class ManagedMemory {
+ public:
+  ManagedMemory(Device gpu, std::size_t bytes) : gpu_(gpu), start_(allocate_managed(gpu.index(), bytes)) {
+    try {
+      TakenStream stream(Runtime::get().state_of(gpu));
+      stream.get().enqueue_own([&](beeline::Stream& own) { own.fill(start_, 0, bytes); });
+      stream.synchronize({});
+    } catch (...) {
+      gpu::free(gpu_.index(), start_);
+      throw;
+    }
+  }
+  ~ManagedMemory() { gpu::free(gpu_.index(), start_); }
+  ManagedMemory(const ManagedMemory&) = delete;
+  ManagedMemory& operator=(const ManagedMemory&) = delete;
+  [[nodiscard]] std::byte* start() const { return start_; }
+
+ private:
+  const Device gpu_;
+  std::byte* const start_;
+};
+
 /// The driver moves pages at faults of GPU and CPU. The object only knows which streams use it.
 class ManagedObject final : public ObjectState {
  public:
   ManagedObject(std::size_t bytes, const ObjectOptions& options, Device gpu)
       : bytes_(bytes), gpu_(gpu),
         deadline_ns_(options.deadline ? options.deadline->count() : Runtime::get().config().stream_deadline_ns),
-        start_(allocate_managed(gpu.index(), bytes)) {}
-  ~ManagedObject() override { free_managed(gpu_.index(), start_); }
-  ManagedObject(const ManagedObject&) = delete;
-  ManagedObject& operator=(const ManagedObject&) = delete;
+        memory_(gpu, bytes) {}
 
-  std::byte* data() const override { return start_; }
+  std::byte* data() const override { return memory_.start(); }
   std::size_t bytes() const override { return bytes_; }
   Device home() const override { return gpu_; }
-  std::byte* address_on(Device) override { return start_; }
+  std::byte* address_on(Device) override { return memory_.start(); }
   ObjectStatistics statistics() const override { return {.block_bytes = 0, .protocol = Protocol::managed}; }
 
   void acquire(Stream& stream) override {
     const std::lock_guard lock(mutex_);
-    uses_.begin_launch(uses_.of(stream.state()));
+    uses_.begin_launch(uses_.of(stream.state()), true);
   }
   void release(Stream& stream) override {
     const std::lock_guard lock(mutex_);
@@ -57,7 +78,7 @@ class ManagedObject final : public ObjectState {
       }
       require(!deadline.passed(), Status::deadline,
               fmt::format("kernels that use the managed object at {} did not end within {} s",
-                          static_cast<void*>(start_), deadline.total_seconds()));
+                          static_cast<void*>(memory_.start()), deadline.total_seconds()));
       beeline::detail::throw_if_interrupted(-1);
       nap(20'000);
     }
@@ -66,7 +87,7 @@ class ManagedObject final : public ObjectState {
   const std::size_t bytes_;
   const Device gpu_;
   const std::int64_t deadline_ns_;
-  std::byte* const start_;
+  const ManagedMemory memory_;
   std::mutex mutex_;
   KernelUses uses_;
   BlockMap no_blocks_{0};

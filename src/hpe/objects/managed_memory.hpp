@@ -7,9 +7,8 @@
 
 namespace beeline::hpe::detail {
 
-/// Memory, zeroed, that the driver moves between the GPU and the host. Throws no_resource; unavailable if the GPU does
-/// not let CPU threads use managed memory while kernels run.
+/// Memory that the driver moves between the GPU and the host; its content is undefined. `gpu::free` frees it. Throws
+/// no_resource; unavailable if the GPU does not let CPU threads use managed memory while kernels run.
 [[nodiscard]] std::byte* allocate_managed(int gpu, std::size_t bytes);
-void free_managed(int gpu, std::byte* start) noexcept;
 
 }  // namespace beeline::hpe::detail

@@ -6,6 +6,5 @@
 namespace beeline::hpe::detail {
 
 std::byte* allocate_managed(int, std::size_t) { throw Error(Status::unavailable, "this build has no CUDA"); }
-void free_managed(int, std::byte*) noexcept {}
 
 }  // namespace beeline::hpe::detail

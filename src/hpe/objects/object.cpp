@@ -16,6 +16,7 @@
 #include "hpe/objects/block_object.hpp"
 #include "hpe/objects/fault_handler.hpp"
 #include "hpe/objects/object_state.hpp"
+#include "transport/checks.hpp"
 
 namespace beeline::hpe {
 
@@ -152,8 +153,15 @@ HostAccess::HostAccess(ObjectState& object, std::size_t first, std::size_t count
 }
 HostAccess::~HostAccess() { object_.end_access(); }
 
+void detail::refuse_captured_use(StreamState& stream) {
+  refuse_captured(stream.own(), "work that uses an object",
+                  "its transfers depend on what the host has written since. Capture kernels with on(device), the "
+                  "object's address there, and put each launch of the graph into a DeviceAccess of its stream");
+}
+
 void detail::acquire_for_kernel(std::span<ObjectState* const> objects, Stream& stream) {
   if (objects.empty()) return;
+  refuse_captured_use(stream.state());
   install_fault_handler();
   std::size_t acquired = 0;
   const std::vector<ObjectState*> each = in_order(objects);

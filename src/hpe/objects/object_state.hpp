@@ -37,6 +37,12 @@ class ObjectState {
 
 namespace detail {
 
+class StreamState;
+
+/// Throws unavailable, with what to do, while a graph captures the stream: a graph would repeat the transfers of its
+/// capture, and an event in a graph does not say when the graph's kernels have ended.
+void refuse_captured_use(StreamState& stream);
+
 /// Throws as `Object`.
 [[nodiscard]] std::unique_ptr<ObjectState> make_object(std::size_t bytes, const ObjectOptions& options);
 [[nodiscard]] std::unique_ptr<ObjectState> make_managed_object(std::size_t bytes, const ObjectOptions& options,

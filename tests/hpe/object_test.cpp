@@ -368,6 +368,35 @@ TEST_P(Objects, AHostAccessHoldsKernels) {
   check_error(Status::invalid_argument, {"3 elements", "has 512"}, [&] { HostAccess(object, 510, 3, Access::read); });
 }
 
+TEST_P(Objects, AHostAccessOfAnotherThreadIsAwaited) {
+  Object<std::uint64_t> object(words_of_block, options());
+  Stream stream(Device::host());
+  std::unique_ptr<HostAccess> access;
+  std::thread([&] { access = std::make_unique<HostAccess>(object, Access::read); }).join();
+  { const HostAccess own(object, Access::read); }
+  std::thread ending([&] {
+    std::this_thread::sleep_for(20ms);
+    access.reset();
+  });
+  run_on(stream, object, add_to_all(1));
+  ending.join();
+  EXPECT_EQ(object[0], 1u);
+}
+
+/// An access to read covers a block that the host alone has, and others.
+TEST_P(Objects, WritesAfterAHostAccessAreNoticed) {
+  Object<std::uint64_t> object(4 * words_of_block, options());
+  Stream stream(Device::host());
+  run_on(stream, object, add_to_all(1));
+  object[0] = 5;
+  { const HostAccess access(object, Access::read); }
+  object[3 * words_of_block] = 9;
+  run_on(stream, object, add_to_all(100));
+  EXPECT_EQ(object[0], 105u);
+  EXPECT_EQ(object[words_of_block], 101u);
+  EXPECT_EQ(object[3 * words_of_block], 109u);
+}
+
 TEST_P(Objects, AKernelThatThrowsLosesNothingOfTheHost) {
   Object<std::uint64_t> object(4 * words_of_block, options());
   Stream stream(Device::host());

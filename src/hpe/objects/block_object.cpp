@@ -135,10 +135,19 @@ void BlockObject::refuse(std::size_t offset, const char* why) noexcept {
 
 void BlockObject::make_current(Blocks blocks, bool is_write) {
   fetch(blocks);
-  view_->open(range_of(blocks),
-              is_write || blocks_.is_on_host_alone(blocks.first) ? Permission::write : Permission::read);
-  if (is_write && !view_->tracks_writes())
+  if (is_write) {
+    view_->open(range_of(blocks), Permission::write);
+    if (view_->tracks_writes()) return;
     for (std::size_t block = blocks.first; block < blocks.end; ++block) blocks_.set_host_alone(block);
+    return;
+  }
+  for (std::size_t block = blocks.first; block < blocks.end;) {
+    const bool is_alone = blocks_.is_on_host_alone(block);  // otherwise the first write must be a fault
+    std::size_t next = block + 1;
+    while (next < blocks.end && blocks_.is_on_host_alone(next) == is_alone) ++next;
+    view_->open(range_of({block, next}), is_alone ? Permission::write : Permission::read);
+    block = next;
+  }
 }
 
 void BlockObject::fetch(Blocks blocks) {
@@ -170,14 +179,14 @@ void BlockObject::begin_access(Range range, Access access) {
     held.wait("kernels that use it");
   }
   make_current(blocks_of(range), access == Access::write);
-  ++accesses_;
-  accessor_ = std::this_thread::get_id();
+  accessors_.push_back(std::this_thread::get_id());
 }
 
 void BlockObject::end_access() noexcept {
   // The lock is free for longer than any deadline only if the object is unusable.
   if (!lock_.lock(now_ns() + deadline_ns_)) return;
-  --accesses_;
+  const auto own = std::find(accessors_.begin(), accessors_.end(), std::this_thread::get_id());
+  accessors_.erase(own != accessors_.end() ? own : accessors_.begin());  // another thread may have begun the access
   lock_.unlock();
 }
 
@@ -187,9 +196,9 @@ void BlockObject::close() {
   {
     Held held(*this);
     require(!is_closed_, Status::invalid_argument, "the object was released already");
-    while (accesses_ > 0 || !(is_abandoned_ || uses_.are_over(blocks_)))
-      held.wait(accesses_ > 0 ? "accesses of the host (HostAccess), before its release,"
-                              : "kernels, before its release,");
+    while (!accessors_.empty() || !(is_abandoned_ || uses_.are_over(blocks_)))
+      held.wait(!accessors_.empty() ? "accesses of the host (HostAccess), before its release,"
+                                    : "kernels, before its release,");
     is_closed_ = true;
     OwnerTable::of_process().remove(memory_->program());
   }

@@ -122,8 +122,7 @@ class BlockObject final : public ObjectState, public CopyingOwner {
   KernelUses uses_;
   FetchAhead ahead_;
   std::vector<Range> written_;
-  std::uint32_t accesses_ = 0;
-  std::thread::id accessor_;
+  std::vector<std::thread::id> accessors_;  ///< of open `HostAccess`es
   bool is_closed_ = false;
 
   std::atomic<bool> is_abandoned_{false}, is_inherited_{false}, resolves_in_handlers_{true};

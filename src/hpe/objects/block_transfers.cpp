@@ -45,8 +45,10 @@ bool follows_by_event(Device device, const KernelUse& other) {
 /// What this thread has to wait for before work on the stream may use the object; nullptr: nothing. Throws
 /// invalid_argument if the thread itself would have to end it.
 const char* BlockObject::awaited_by(const StreamState& stream, bool writes) {
-  if (accesses_ > 0) {
-    require(accesses_ > 1 || accessor_ != std::this_thread::get_id(), Status::invalid_argument,
+  if (!accessors_.empty()) {
+    const bool is_own = std::count(accessors_.begin(), accessors_.end(), std::this_thread::get_id()) ==
+                        static_cast<std::ptrdiff_t>(accessors_.size());
+    require(!is_own, Status::invalid_argument,
             "a kernel is to use an object while this thread's own HostAccess to it is open: end the access first");
     return "accesses of the host (HostAccess)";
   }

@@ -70,13 +70,16 @@ int CommandLine::describe(const std::function<void(beeline::Config&)>& check) co
 int CommandLine::run_and_verify(const beeline::Config& config, const std::vector<std::string>& arguments,
                                 const Measure& measure) const {
   if (energy_seconds_ > 0) beeline::bench::check_window(std::llround(energy_seconds_ * 1e9), config);
-  stay_on_a_core(config);
+  const int shared_cores = stay_on_a_core(config);
   std::atomic<bool> good{true};
   const int code = beeline::run(config, [&](beeline::World& world) {
     if (about_.unmixed != nullptr)
       beeline::require(!world.mixed(), beeline::Status::unavailable,
                        fmt::format("{}: either all have GPUs or none has", about_.unmixed));
-    print_line(world.rank(), beeline::bench::environment_record(world, arguments));
+    Json environment = beeline::bench::environment_record(world, arguments);
+    environment["host"]["one_core_each"] = shared_cores > 0;
+    if (shared_cores > 0) environment["host"]["cores_allowed"] = shared_cores;
+    print_line(world.rank(), environment);
     if (!measure(world)) good = false;
   });
   return exit_code(code, good);

@@ -16,22 +16,22 @@ bool are_on_one_machine(const beeline::Config& config) {
 
 }  // namespace
 
-void stay_on_a_core(const beeline::Config& config) {
+int stay_on_a_core(const beeline::Config& config) {
   cpu_set_t allowed;
   if (config.threads || config.host_threads > 1 || !are_on_one_machine(config) ||
       ::sched_getaffinity(0, sizeof allowed, &allowed) != 0)
-    return;
+    return 0;
   const int cores = CPU_COUNT(&allowed);
-  if (config.size <= cores || !machine_for(config.device).gpus.empty()) return;
+  if (config.size < cores || !machine_for(config.device).gpus.empty()) return 0;
   int left = config.rank % cores;
   for (std::size_t core = 0; core < CPU_SETSIZE; ++core) {
     if (!CPU_ISSET(core, &allowed) || left-- > 0) continue;
     cpu_set_t mine;
     CPU_ZERO(&mine);
     CPU_SET(core, &mine);
-    static_cast<void>(::sched_setaffinity(0, sizeof mine, &mine));  // if refused, the kernel places the rank
-    return;
+    return ::sched_setaffinity(0, sizeof mine, &mine) == 0 ? cores : 0;
   }
+  return 0;
 }
 
 }  // namespace apps

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Which core a host rank runs on where ranks outnumber cores.
+/// Which core a host rank runs on where there is no core to spare.
 
 #include "beeline/core/config.hpp"
 
 namespace apps {
 
 /// Binds this process and its later threads to one core, in turn by rank, if the ranks are processes without GPUs on
-/// one machine, have one computing thread each, and are more than the cores that this process may use. A rank that
-/// waits yields its core but does not sleep, so that it looks busy: the kernel would leave three of four ranks on one
-/// core.
-void stay_on_a_core(const beeline::Config& config);
+/// one machine, have one computing thread each, and are at least as many as the cores that this process may use. A rank
+/// that waits yields its core but does not sleep, so that it looks busy: the kernel may leave three of four ranks on a
+/// core, or the threads of one rank on the core of another. Returns the number of cores that the process could use
+/// before; 0 if it is not bound.
+int stay_on_a_core(const beeline::Config& config);
 
 }  // namespace apps

@@ -51,23 +51,23 @@ BEELINE_HOST_DEVICE inline void prefetch_word([[maybe_unused]] const Target& tar
 #endif
 }
 
-/// Applies numbers, by all threads of `group`. A GPU's thread loads some numbers before it applies the first of them:
-/// no load passes an atomic, so that one after the other would wait for each load.
+/// Applies numbers, by all threads of `group`. A worker of tasks on a GPU, a warp, has many for each thread, and loads
+/// some before it applies the first of them: no load passes an atomic, so that one after the other would wait for each
+/// load.
 template <class Group>
 BEELINE_HOST_DEVICE void apply_numbers(const Group& group, const Target& target, const Numbers& arrived,
                                        bool is_alone) {
   constexpr std::uint64_t at_once = BEELINE_ON_GPU ? 8 : 1;
   const Target own = target;  // a copy: the compiler assumes that updates may change the original
-  const std::uint64_t threads = group.size();
-  for (std::uint64_t first = group.thread_rank(); first < arrived.count; first += at_once * threads) {
+  const std::uint64_t threads = group.size(), stride = at_once * threads;
+  std::uint64_t first = group.thread_rank();
+  for (; first + stride - threads < arrived.count; first += stride) {
     std::uint64_t some[at_once];
-    BEELINE_UNROLL
-    for (std::uint64_t i = 0; i < at_once; ++i)
-      if (first + i * threads < arrived.count) some[i] = arrived.first[first + i * threads];
-    BEELINE_UNROLL
-    for (std::uint64_t i = 0; i < at_once; ++i)
-      if (first + i * threads < arrived.count) apply(own.own(own.layout.index_of(some[i])), some[i], is_alone);
+    for (std::uint64_t i = 0; i < at_once; ++i) some[i] = arrived.first[first + i * threads];
+    for (const std::uint64_t number : some) apply(own.own(own.layout.index_of(number)), number, is_alone);
   }
+  for (; first < arrived.count; first += threads)
+    apply(own.own(own.layout.index_of(arrived.first[first])), arrived.first[first], is_alone);
 }
 
 /// Calls `use(number)` for the numbers of this thread's part of `piece`, which all threads of the grid share.

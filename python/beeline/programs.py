@@ -106,13 +106,12 @@ def launch_command(world: World, program: str | Path, arguments: list[str], as_j
     return [*launcher, *(text for one in options.items() for text in given(*one)), "--", str(program), *arguments]
 
 
-def mpirun_command(world: World) -> list[str]:
+def mpirun_command(world: World, on_a_core: bool = False) -> list[str]:
     """Ranks are processes on this host, not bound to cores, because some have threads that copy.
 
     If there are more host ranks than cores, Open MPI's waits yield their core: otherwise each wait would last a time
-    slice. Each rank then stays on one core, in turn, as those of applications do without mpirun: ranks that wait look
-    busy, and the kernel would leave more of them on one core than on another. If the machine counts as several nodes,
-    Open MPI uses TCP only, as Beeline does between nodes.
+    slice. If the machine counts as several nodes, Open MPI uses TCP only, as Beeline does between nodes.
+      on_a_core  if no core is left over, host ranks stay on one core each, as those of Beeline's applications do
     """
     mpirun = shutil.which("mpirun")
     if mpirun is None:
@@ -121,10 +120,11 @@ def mpirun_command(world: World) -> list[str]:
     options = ["-bind-to", "none"]
     if "Open MPI" in version or "OpenRTE" in version:
         device = world.device or os.environ.get("BEELINE_DEVICE")
-        is_crowded = device == "cpu" and world.ranks > len(os.sched_getaffinity(0))
-        on_a_core = ["--map-by", "core", "--bind-to", "core:overload-allowed,if-supported"]
-        options = [*(on_a_core if is_crowded else ("--bind-to", "none")), "--oversubscribe"]
-        options += ["--mca", "mpi_yield_when_idle", "1"] if is_crowded else []
+        cores = len(os.sched_getaffinity(0))
+        binds = on_a_core and device == "cpu" and world.ranks >= cores
+        options = ["--map-by", "core"] if binds else []
+        options += ["--bind-to", "core:overload-allowed,if-supported" if binds else "none", "--oversubscribe"]
+        options += ["--mca", "mpi_yield_when_idle", "1"] if device == "cpu" and world.ranks > cores else []
         options += ["--mca", "pml", "ob1", "--mca", "btl", "self,tcp"] if (world.split_nodes or 1) > 1 else []
         options += ["--allow-run-as-root"] if os.geteuid() == 0 else []
     variables = list(world.variables)

@@ -86,14 +86,15 @@ def test_mpi_gives_its_core_away_where_ranks_share_cores(tmp_path: Path, monkeyp
     crowded, roomy = (mpirun_command(World(ranks, device="cpu")) for ranks in (3, 2))
     assert "--mca mpi_yield_when_idle 1" in " ".join(crowded)
     assert "--mca" not in roomy
-    assert "--bind-to core:overload-allowed" in " ".join(crowded)
-    for command in (roomy, mpirun_command(World(3, device="cuda:0"))):
-        assert "--bind-to none" in " ".join(command)
     for command in (crowded, roomy, mpirun_command(World(3, device="cuda:0"))):
+        assert "--bind-to none" in " ".join(command)
         assert "btl" not in command
     split = " ".join(mpirun_command(World(2, device="cpu", split_nodes=2)))
     assert " BEELINE_SPLIT_NODES=2 " in split
     assert "--mca btl self,tcp" in split
+    bound = {ranks: " ".join(mpirun_command(World(ranks, device="cpu"), on_a_core=True)) for ranks in (1, 2)}
+    assert "--bind-to none" in bound[1]
+    assert "--map-by core --bind-to core:overload-allowed" in bound[2]
     one_node = " ".join(mpirun_command(World(2, device="cpu", split_nodes=1)))
     assert " BEELINE_SPLIT_NODES=1 " in one_node  # whatever the environment says
     assert "btl" not in one_node

@@ -53,7 +53,7 @@ def study(
 def run_official(asked: Asked, program: Path, view: ResultView, ranks: int) -> None:
     """Runs the official program on the graph of the methods' last result."""
     last = view.results[-1]
-    mpirun = mpirun_command(replace(asked.world, ranks=ranks, device="cpu"))
+    mpirun = mpirun_command(replace(asked.world, ranks=ranks, device="cpu"), on_a_core=True)
     figures = [str(last["device"]), str(ranks), str(last["scale"])]
     module = [sys.executable, "-m", "beeline.official_graph500"]
     view.run([*module, *figures, "--", *mpirun, str(program.resolve())], lambda _: f"official, {ranks} ranks")

@@ -119,7 +119,7 @@ class SegmentMappings::Implementation {
  private:
   /// A segment of this rank.
   struct Segment {
-    std::size_t bytes = 0, place = segments;  ///< index on the board; `segments`: not published, for `reason`
+    std::size_t bytes = 0, entry = segments;  ///< of the board; `segments`: not published, for `reason`
     std::uint64_t id = 0, generation = 0;
     std::array<std::uint64_t, most_mapped_ranks> addresses{};  ///< the ranks' mappings; 0: not known
     std::string reason;
@@ -143,7 +143,7 @@ class SegmentMappings::Implementation {
     const Context& ctx = team.context();
     if (vector.bytes == 0 || ctx.owner_of(vector.at) == ctx.own_world_rank) return true;
     const auto at = reinterpret_cast<std::uint64_t>(vector.at);
-    const auto place = memory_ == nullptr ? segments_.end() : segment_of(at, vector.bytes);
+    const auto found = memory_ == nullptr ? segments_.end() : segment_of(at, vector.bytes);
     bool complete = true;
     for (int member = 0; member < team.size(); ++member) {
       const auto other = static_cast<std::size_t>(team.world_rank(member));
@@ -153,17 +153,17 @@ class SegmentMappings::Implementation {
         complete = complete && shares_process(other);
         continue;
       }
-      const std::uint64_t address = place == segments_.end() ? 0 : address_on(other, place->second);
+      const std::uint64_t address = found == segments_.end() ? 0 : address_on(other, found->second);
       complete = complete && address != 0;
-      if (address != 0) distances[member] = static_cast<std::int64_t>(address - place->first);
+      if (address != 0) distances[member] = static_cast<std::int64_t>(address - found->first);
     }
     return complete;
   }
 
   /// The address at which a rank has mapped the segment; 0: not mapped, or not yet.
   std::uint64_t address_on(std::size_t other, Segment& segment) {
-    if (segment.addresses[other] != 0 || segment.place == segments) return segment.addresses[other];
-    Seen& seen = board(other).seen[rank()][segment.place];
+    if (segment.addresses[other] != 0 || segment.entry == segments) return segment.addresses[other];
+    Seen& seen = board(other).seen[rank()][segment.entry];
     if (read(seen.generation) != segment.generation) {
       if (is_captured_) reason_ = not_known_to_graph;
       return 0;
@@ -175,27 +175,27 @@ class SegmentMappings::Implementation {
 
   /// This rank's segment that holds a vector; a new segment is published. The end iterator: no segment holds it.
   Segments::iterator segment_of(std::uint64_t at, std::size_t bytes) {
-    auto place = segments_.upper_bound(at);
-    if (place != segments_.begin() && at < std::prev(place)->first + std::prev(place)->second.bytes) {
-      --place;
-      if (place->first == latest_ || memory_->id_at(at) == place->second.id) {
-        latest_ = place->first;
+    auto found = segments_.upper_bound(at);
+    if (found != segments_.begin() && at < std::prev(found)->first + std::prev(found)->second.bytes) {
+      --found;
+      if (found->first == latest_ || memory_->id_at(at) == found->second.id) {
+        latest_ = found->first;
       } else {
-        withdraw(place);
-        place = segments_.end();
+        withdraw(found);
+        found = segments_.end();
       }
     } else {
-      place = segments_.end();
+      found = segments_.end();
     }
-    if (place == segments_.end() && is_captured_) reason_ = not_known_to_graph;
-    if (place == segments_.end() && !is_captured_) place = show(at);
-    if (place == segments_.end()) return place;
-    if (at + bytes > place->first + place->second.bytes) {
+    if (found == segments_.end() && is_captured_) reason_ = not_known_to_graph;
+    if (found == segments_.end() && !is_captured_) found = show(at);
+    if (found == segments_.end()) return found;
+    if (at + bytes > found->first + found->second.bytes) {
       reason_ = "it lies in several allocations, as expandable segments do";
       return segments_.end();
     }
-    if (!place->second.reason.empty()) reason_ = place->second.reason;
-    return place;
+    if (!found->second.reason.empty()) reason_ = found->second.reason;
+    return found;
   }
 
   Segments::iterator show(std::uint64_t at) {
@@ -213,14 +213,14 @@ class SegmentMappings::Implementation {
     segment.bytes = found.bytes, segment.id = found.id;
     try {
       const SegmentMemory::Handle handle = memory_->share(found.start);
-      const std::size_t place = free_place();
-      if (place == segments) {
+      const std::size_t entry = free_entry();
+      if (entry == segments) {
         reason_ = fmt::format("{} segments are mapped, or wait for peers to close them", segments);
         return segments_.end();
       }
-      SegmentOffer& offer = board(rank()).offers[place];
+      SegmentOffer& offer = board(rank()).offers[entry];
       offer.start = found.start, offer.handle = handle;
-      segment.place = place, segment.generation = ++generation_;
+      segment.entry = entry, segment.generation = ++generation_;
       write(offer.generation, segment.generation);
       tell();
     } catch (const Error& error) {
@@ -230,33 +230,33 @@ class SegmentMappings::Implementation {
   }
 
   /// An index on the board that no peer's mapping uses.
-  [[nodiscard]] std::size_t free_place() const {
-    for (std::size_t place = 0; place < segments; ++place) {
-      bool free = board(rank()).offers[place].generation == 0;
+  [[nodiscard]] std::size_t free_entry() const {
+    for (std::size_t entry = 0; entry < segments; ++entry) {
+      bool free = board(rank()).offers[entry].generation == 0;
       for (int other = 0; free && other < world_.size(); ++other)
-        free = read(board(static_cast<std::size_t>(other)).seen[rank()][place].generation) == 0;
-      if (free) return place;
+        free = read(board(static_cast<std::size_t>(other)).seen[rank()][entry].generation) == 0;
+      if (free) return entry;
     }
     return segments;
   }
 
-  void withdraw(Segments::iterator place) {
-    if (place->second.place != segments) {
-      write(board(rank()).offers[place->second.place].generation, 0);
+  void withdraw(Segments::iterator found) {
+    if (found->second.entry != segments) {
+      write(board(rank()).offers[found->second.entry].generation, 0);
       tell();
     }
-    segments_.erase(place);
+    segments_.erase(found);
   }
 
   void tell() { write(board(rank()).changes, board(rank()).changes + 1); }
 
   /// Withdraws the next segment in turn if its memory was freed.
   void look_at_one_segment() {
-    auto place = segments_.upper_bound(looked_at_);
-    if (place == segments_.end()) place = segments_.begin();
-    if (place == segments_.end()) return;
-    looked_at_ = place->first;
-    if (looked_at_ != latest_ && memory_->id_at(looked_at_) != place->second.id) withdraw(place);
+    auto found = segments_.upper_bound(looked_at_);
+    if (found == segments_.end()) found = segments_.begin();
+    if (found == segments_.end()) return;
+    looked_at_ = found->first;
+    if (looked_at_ != latest_ && memory_->id_at(looked_at_) != found->second.id) withdraw(found);
   }
 
   /// Maps segments that peers have newly published, and closes mappings of segments that peers have withdrawn.
@@ -266,14 +266,14 @@ class SegmentMappings::Implementation {
       const std::uint64_t changes = read(board(owner).changes);
       if (changes == changes_[owner]) continue;
       changes_[owner] = changes;
-      for (std::size_t place = 0; place < segments; ++place) follow(owner, place);
+      for (std::size_t entry = 0; entry < segments; ++entry) follow(owner, entry);
     }
   }
 
-  void follow(std::size_t owner, std::size_t place) {
-    SegmentOffer& offer = board(owner).offers[place];
-    Seen& seen = board(rank()).seen[owner][place];
-    Mapping& mapping = mappings_[owner][place];
+  void follow(std::size_t owner, std::size_t entry) {
+    SegmentOffer& offer = board(owner).offers[entry];
+    Seen& seen = board(rank()).seen[owner][entry];
+    Mapping& mapping = mappings_[owner][entry];
     const std::uint64_t generation = read(offer.generation);
     if (generation == mapping.generation) return;
     close(owner, mapping);

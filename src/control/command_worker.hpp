@@ -66,15 +66,15 @@ class alignas(fetched_bytes) CommandWorker {
   virtual void begin_ring([[maybe_unused]] bool is_under_way, [[maybe_unused]] bool* own_is_under_way) {}
   /// Called after the last command of a ring. Returns whether any of its commands, earlier ones included, is in flight:
   /// never on a host rank, nor for words that the CPU has stored in host memory. When the ring's commands are over, the
-  /// device or `tell` may store `done` into `mirror`, a word of the device's memory (nullptr: none). Posters that read
-  /// it wait neither for this thread nor for a read across the bus.
+  /// device or `publish_counts` may store `done` into `mirror`, a word of the device's memory (nullptr: none). Posters
+  /// that read it wait neither for this thread nor for a read across the bus.
   [[nodiscard]] virtual bool end_ring([[maybe_unused]] std::uint64_t* mirror, [[maybe_unused]] std::uint64_t done) {
     return false;
   }
   /// Called after the last ring: starts the device's work. Returns the number of this call.
   virtual std::uint64_t submit() { return 0; }
   /// Called after all `submit` calls of a round: the CPU stores the words of `end_ring` that the device does not store.
-  virtual void tell() {}
+  virtual void publish_counts() {}
   /// Whether all commands begun before a call of `submit` are over, and visible.
   [[nodiscard]] virtual bool over([[maybe_unused]] std::uint64_t submission) { return true; }
   /// Whether all commands that were begun are over.

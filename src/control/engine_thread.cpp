@@ -189,7 +189,7 @@ bool EngineThread::serve_all() {
   const bool was_busy = end_batches();
   const bool has_words = begin_words(), has_moves = begin_moves();
   if (has_words || has_moves)
-    for (const auto& lane : lanes_) lane->worker->tell();
+    for (const auto& lane : lanes_) lane->worker->publish_counts();
   return was_busy || has_words || has_moves;
 }
 

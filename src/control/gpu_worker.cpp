@@ -105,7 +105,7 @@ class GpuWorker final : public CommandWorker {
     ends_with_[begun_ % ends_with_.size()] = submitted_;
     return begun_;
   }
-  void tell() override { stores_.tell(); }
+  void publish_counts() override { stores_.publish_counts(); }
   std::size_t batch_bytes() const override { return std::size_t{64} << 20; }  // so that gaps between batches are short
   bool over(std::uint64_t submission) override {
     const std::uint64_t last = ends_with_[submission % ends_with_.size()];

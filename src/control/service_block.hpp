@@ -215,11 +215,11 @@ class ServiceThread {
   BEELINE_HOST_DEVICE void enter(ServicePhase phase) { served().phase = held_.phase = phase; }
 
   /// Stores a word that the host reads and posters do not.
-  BEELINE_HOST_DEVICE static void tell_host(std::uint64_t& word, std::uint64_t value) {
+  BEELINE_HOST_DEVICE static void publish_to_host(std::uint64_t& word, std::uint64_t value) {
     detail::SystemAtomic<std::uint64_t>(word).store(value, std::memory_order_release);
   }
   /// Stores a word for posters, after `fence_device`, which on a GPU releases several words at once.
-  BEELINE_HOST_DEVICE static void tell(std::uint64_t& word, std::uint64_t value) {
+  BEELINE_HOST_DEVICE static void publish(std::uint64_t& word, std::uint64_t value) {
     constexpr bool is_fenced = detail::executor == DeviceKind::gpu;
     detail::DeviceAtomic<std::uint64_t>(word).store(value,
                                                     is_fenced ? std::memory_order_relaxed : std::memory_order_release);
@@ -230,12 +230,12 @@ class ServiceThread {
   /// Publishes, after a fence, that the commands before this ticket are done. Refusals are published first.
   BEELINE_HOST_DEVICE static void complete(CommandRing& ring, std::uint64_t ticket, std::uint64_t refused) {
     if (refused != 0) {
-      tell(ring.refused.value, refused);
+      publish(ring.refused.value, refused);
       fence();
     }
     const std::uint64_t done = DoneCount::of(ticket, refused != 0).word;
-    tell(ring.completed.value, done);
-    tell(ring.reusable.value, done);
+    publish(ring.completed.value, done);
+    publish(ring.reusable.value, done);
   }
 
   BEELINE_HOST_DEVICE bool take_from() {
@@ -267,7 +267,7 @@ class ServiceThread {
     const bool is_moving = held_.phase == ServicePhase::moving;
     if (any_done || !is_moving) fence();
     if (any_done) complete(ring, done, held_.refused);
-    if (!is_moving) tell(ring.taken.value, held_.next);
+    if (!is_moving) publish(ring.taken.value, held_.next);
     served().next = held_.next;
     served().refused = held_.refused;
     add_counts(served(), bytes, held_.next - before);
@@ -289,7 +289,7 @@ class ServiceThread {
     ServedRing& served = service_.served[ring];
     served.phase = ServicePhase::ready;
     fence();
-    tell(service_.rings[ring].taken.value, served.next);
+    publish(service_.rings[ring].taken.value, served.next);
     if (served.has_fired) end_fired(ring, served.refused == 0);
     if (service_.triggers.fired_in(ring).first == 0) complete(service_.rings[ring], served.next, served.refused);
   }
@@ -374,8 +374,8 @@ class ServiceThread {
     Command& cell = ring.commands[from.sent % command_ring_depth];
     detail::copy_bytes(Thread{}, reinterpret_cast<std::byte*>(&cell.verb),
                        reinterpret_cast<const std::byte*>(&command.verb), sizeof command - offsetof(Command, verb));
-    tell_host(cell.sequence, ++from.sent);
-    tell_host(service_.handed[held_.ring].sent, from.sent);
+    publish_to_host(cell.sequence, ++from.sent);
+    publish_to_host(service_.handed[held_.ring].sent, from.sent);
     from.phase = ServicePhase::sent;
     detail::wake_engine_of({&ring, nullptr});
   }
@@ -394,7 +394,7 @@ class ServiceThread {
     HandedCommand& handed = service_.handed[ring];
     ServedRing& served = service_.served[ring];
     handed.command = command;
-    tell_host(handed.number, ++served.handed);
+    publish_to_host(handed.number, ++served.handed);
     served.phase = ServicePhase::handed;
   }
   BEELINE_HOST_DEVICE void take_answer(std::uint32_t ring) {
@@ -421,7 +421,7 @@ class ServiceThread {
     if (is_last) return end_under_way(ring);
     if (moved != 0) return;
     fence();
-    tell(service_.rings[ring].taken.value, served.next);
+    publish(service_.rings[ring].taken.value, served.next);
   }
 
   /// Adds to counts that the host may read at any time.

@@ -114,7 +114,7 @@ struct TriggerLists {
     }
     if (totals->met == 0) return;
     if constexpr (detail::executor == DeviceKind::gpu) machine::fence_acquire_release();
-    tell(totals->met, 0);
+    publish(totals->met, 0);
   }
 
   /// Moves past the next command of the queue's first operation. Returns whether it was the operation's last; the
@@ -133,8 +133,8 @@ struct TriggerLists {
     if (is_done && entry.then != no_chain) add(entry.then, 1);
     // On a GPU one fence serves both stores; each release would take one.
     if constexpr (detail::executor == DeviceKind::gpu) machine::fence_acquire_release();
-    tell(entry.over, entry.over + 1);
-    tell(totals->over, totals->over + 1);
+    publish(entry.over, entry.over + 1);
+    publish(totals->over, totals->over + 1);
   }
   /// Ends a command of the queue's first operation.
   BEELINE_HOST_DEVICE void end_command(std::uint32_t queue, bool is_done) const {
@@ -148,7 +148,7 @@ struct TriggerLists {
     detail::SystemAtomic<std::uint64_t>(word).store(value, std::memory_order_relaxed);
   }
   /// As above, with release order; on a GPU the last fence has released the earlier stores.
-  BEELINE_HOST_DEVICE static void tell(std::uint64_t& word, std::uint64_t value) {
+  BEELINE_HOST_DEVICE static void publish(std::uint64_t& word, std::uint64_t value) {
     constexpr bool is_fenced = detail::executor == DeviceKind::gpu;
     detail::SystemAtomic<std::uint64_t>(word).store(value,
                                                     is_fenced ? std::memory_order_relaxed : std::memory_order_release);

@@ -56,13 +56,13 @@ class WindowStores {
     stored_.clear();
   }
 
-  /// Records a count for posters, which `tell` stores.
+  /// Records a count for posters, which `publish_counts` stores.
   void mirror_later(std::uint64_t* mirror, std::uint64_t done) {
     if (mirror == nullptr || windows_ == nullptr) return;
     if (const Window* const window = windows_->on(mirror, sizeof *mirror))
       mirrors_.emplace_back(reinterpret_cast<std::uint64_t*>(window->seen(mirror, sizeof *mirror)), done);
   }
-  void tell() {
+  void publish_counts() {
     if (mirrors_.empty()) return;
     gpu_memory::fence_windows();  // after the stores that the counts cover
     for (const auto& [word, done] : mirrors_) *static_cast<volatile std::uint64_t*>(word) = done;
@@ -88,11 +88,12 @@ class WindowStores {
   }
 
   const GpuWindows* const windows_;
-  std::vector<const Window*> stored_;                              ///< windows with stores that may be in flight
-  std::vector<std::pair<std::uint64_t*, std::uint64_t>> mirrors_;  ///< words that `tell` stores, at the CPU's addresses
-  bool* own_is_under_way_ = nullptr;                               ///< of this ring; nullptr: there are no windows
-  const Window* last_ = nullptr;  ///< window of the ring's last store; nullptr: none, or host memory
-  bool ring_has_stored_ = false;  ///< whether the CPU has stored for this ring, also to host memory
+  std::vector<const Window*> stored_;  ///< windows with stores that may be in flight
+  /// Words that `publish_counts` stores, at the CPU's addresses.
+  std::vector<std::pair<std::uint64_t*, std::uint64_t>> mirrors_;
+  bool* own_is_under_way_ = nullptr;  ///< of this ring; nullptr: there are no windows
+  const Window* last_ = nullptr;      ///< window of the ring's last store; nullptr: none, or host memory
+  bool ring_has_stored_ = false;      ///< whether the CPU has stored for this ring, also to host memory
   std::atomic<std::uint64_t> count_{0};
 };
 

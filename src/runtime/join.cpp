@@ -100,12 +100,12 @@ std::unique_ptr<Bootstrap> join_served_world(const Config& config, const Deadlin
 
 std::unique_ptr<Bootstrap> host_world(Config config, const Deadline& deadline) {
   const Launcher launcher = config.launcher;
-  const bool told = !config.token.empty();
+  const bool has_token = !config.token.empty();
   const bool by_file = meet_by_file(config);
-  if (!told) config.token = make_token();
+  if (!has_token) config.token = make_token();
   const std::string address = address_to_serve(launcher, deadline);
   return serve_world(std::move(config), address, deadline, [&](const Config& served) {
-    const detail::Publication publication{served.rendezvous, told ? "" : served.token};
+    const detail::Publication publication{served.rendezvous, has_token ? "" : served.token};
     return by_file ? std::make_unique<detail::RendezvousFile>(launcher.job, publication, deadline, readers_of(launcher))
                    : nullptr;
   });

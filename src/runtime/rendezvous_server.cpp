@@ -68,12 +68,12 @@ void Connection::flush() {
 }
 
 void ServedWorld::send_to_all(const EncodedFrame& frame) {
-  tell_who_left();
+  publish_left();
   for (const Seat& seat : seats)
     if (seat.connection != nullptr) seat.connection->send(frame);
 }
 
-void ServedWorld::tell_who_left() {
+void ServedWorld::publish_left() {
   if (!left.empty()) send_to_all(std::make_shared<const std::vector<std::byte>>(std::exchange(left, {})));
 }
 
@@ -110,7 +110,7 @@ void RendezvousServer::Implementation::close() {
 
 void RendezvousServer::Implementation::await_departure(std::int64_t nanoseconds) {
   std::unique_lock lock(mutex_);
-  departed_.wait_until(lock, Deadline(nanoseconds).end(), [this] { return members_ == 0 || told_; });
+  departed_.wait_until(lock, Deadline(nanoseconds).end(), [this] { return members_ == 0 || reported_; });
 }
 
 void RendezvousServer::Implementation::fail(const WorldFailure& failure) {
@@ -130,7 +130,7 @@ void RendezvousServer::Implementation::push_ends() {
     ends = ends_;
   }
   for (auto& [number, world] : worlds_)
-    while (world.ends_told < ends.size()) fail_world(world, ends[world.ends_told++]);
+    while (world.ends_published < ends.size()) fail_world(world, ends[world.ends_published++]);
 }
 
 void RendezvousServer::Implementation::fail_world(ServedWorld& world, const WorldFailure& failure) {
@@ -145,16 +145,16 @@ void RendezvousServer::Implementation::fail_world(ServedWorld& world, const Worl
     const std::scoped_lock lock(mutex_);
     const auto same = [&](const WorldFailure& end) { return end.culprit == failure.culprit; };
     if (std::none_of(ends_.begin(), ends_.end(), same)) failures_.push_back(failure);
-    told_ = true;
+    reported_ = true;
     failed_.raise();
     departed_.notify_all();
   }
-  world.news.push_back(encode({.type = FrameType::aborted,
-                               .rank = failure.culprit,
-                               .number = static_cast<std::int32_t>(failure.status),
-                               .noticed_by = failure.noticed_by},
-                              failure.reason));
-  world.send_to_all(world.news.back());
+  world.failure_frames.push_back(encode({.type = FrameType::aborted,
+                                         .rank = failure.culprit,
+                                         .number = static_cast<std::int32_t>(failure.status),
+                                         .noticed_by = failure.noticed_by},
+                                        failure.reason));
+  world.send_to_all(world.failure_frames.back());
   for (const ServedWorld::Seat& seat : world.seats)
     if (seat.connection != nullptr && (failure.culprit < 0 || seat.state != RankState::healthy || seat.contributes()))
       seat.connection->waiting.reset();
@@ -342,7 +342,7 @@ void RendezvousServer::Implementation::greet(Connection& connection, const Frame
   connection.world = &world;
   connection.reader.set_max_bytes(detail::max_contribution_bytes);
   connection.send(encode({.type = FrameType::welcome}));
-  for (const detail::EncodedFrame& each : world.news) connection.send(each);
+  for (const detail::EncodedFrame& each : world.failure_frames) connection.send(each);
   const std::scoped_lock lock(mutex_);
   ++members_;
 }
@@ -429,7 +429,7 @@ void RendezvousServer::Implementation::settle_survivors(ServedWorld& world) {
     survivors.push_back(static_cast<std::int32_t>(rank));
   }
   if (survivors.empty()) return;
-  world.tell_who_left();
+  world.publish_left();
   world.broken = false;
   for (ServedWorld::Seat& seat : world.seats) seat.member = seat.state == RankState::healthy;
   for (const std::int32_t rank : survivors) {
@@ -441,7 +441,7 @@ void RendezvousServer::Implementation::settle_survivors(ServedWorld& world) {
   const bool any_broken =
       std::any_of(worlds_.begin(), worlds_.end(), [](const auto& entry) { return entry.second.broken; });
   const std::scoped_lock lock(mutex_);
-  told_ = any_broken;
+  reported_ = any_broken;
 }
 
 void RendezvousServer::Implementation::fail_if_impossible(ServedWorld& world) {
@@ -488,8 +488,8 @@ void RendezvousServer::Implementation::leave(Connection& connection) {
   ServedWorld::Seat& seat = left.seats[static_cast<std::size_t>(rank)];
   if (seat.state == RankState::healthy) seat.state = RankState::left;
   seat.connection = nullptr;
-  const detail::EncodedFrame news = encode({.type = FrameType::left, .rank = rank});
-  left.left.insert(left.left.end(), news->begin(), news->end());
+  const detail::EncodedFrame frame = encode({.type = FrameType::left, .rank = rank});
+  left.left.insert(left.left.end(), frame->begin(), frame->end());
   vacate(connection);  // after the last rank the world is removed, too
   connection.broken = true;
 }
@@ -497,7 +497,7 @@ void RendezvousServer::Implementation::leave(Connection& connection) {
 void RendezvousServer::Implementation::end_departures() {
   for (auto& [number, world] : worlds_) {
     if (world.left.empty()) continue;
-    world.tell_who_left();
+    world.publish_left();
     fail_if_impossible(world);
     settle_survivors(world);
   }

@@ -80,15 +80,15 @@ struct ServedWorld {
   void send_to_all(const EncodedFrame& frame);
   /// Sends all `left` frames together: if hundreds of ranks leave at once, each remaining rank would otherwise be sent
   /// hundreds of single frames.
-  void tell_who_left();
+  void publish_left();
   /// A rank that waits in agree_on_survivors, or -1.
   [[nodiscard]] int first_that_asks() const;
 
   std::vector<Seat> seats;
-  std::vector<EncodedFrame> news;  ///< frames of all failures so far, for ranks that join later
+  std::vector<EncodedFrame> failure_frames;  ///< frames of all failures so far, for ranks that join later
   std::vector<int> culprits;       ///< already reported to the ranks; -1: the launcher, whose failure ends the world
   bool broken = false;             ///< a member has failed since the last agreement on survivors, or the launcher has
-  std::size_t ends_told = 0;       ///< number of failures in `ends_` that this world was notified of
+  std::size_t ends_published = 0;  ///< number of failures in `ends_` that this world was notified of
   std::vector<std::byte> left;     ///< `left` frames that were not yet sent to the other ranks
 };
 
@@ -164,7 +164,7 @@ class RendezvousServer::Implementation {
   std::size_t members_ = 0;             ///< connections with a rank
   std::vector<int> ended_;              ///< ranks named by expect_no_more() that the server's thread has not handled
   std::vector<int> missed_;             ///< ranks that ended before they joined a world
-  bool told_ = false;                   ///< a failure was reported to ranks that have not continued after it
+  bool reported_ = false;               ///< a failure was reported to ranks that have not continued after it
   std::thread thread_;
 };
 

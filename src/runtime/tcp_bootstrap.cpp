@@ -39,7 +39,7 @@ using detail::FrameType;
 constexpr std::int64_t farewell_ns = 1'000'000'000;
 constexpr std::int64_t longest_retry_ns = 5'000'000'000;  // limit of retries with a server that closes connections
 constexpr std::chrono::milliseconds longest_pause{100};
-constexpr auto news_time = std::chrono::seconds(1);  // for the server to report which rank ended first
+constexpr auto report_time = std::chrono::seconds(1);  // for the server to report which rank ended first
 
 /// Extends a call's deadline, so that the server, which knows the missing ranks, reports them first. Its cores may be
 /// busy, and without its answer no rank goes on.
@@ -80,7 +80,7 @@ class TcpBootstrap final : public Bootstrap {
   void take_agreement(const Frame& frame);
   void fail(WorldFailure failure);
   void lose(WorldFailure failure);
-  void tell();
+  void report();
   [[nodiscard]] bool is_excluded() const;  ///< called with mutex_ held
   [[nodiscard]] std::vector<std::vector<std::byte>> split(const Frame& gathered) const;
   [[noreturn]] void throw_failure() const;
@@ -110,7 +110,7 @@ class TcpBootstrap final : public Bootstrap {
   std::vector<int> members_;             ///< ranks over which calls are collective
   std::mutex handler_mutex_;  ///< held while the handler runs, so that replacing it waits for the handler's end
   AbortHandler handler_;
-  std::size_t told_ = 0;        ///< number of failures in failures_ that were reported to a handler
+  std::size_t reported_ = 0;    ///< number of failures in failures_ that were reported to a handler
   std::vector<int> neighbors_;  ///< ranks that descriptors are exchanged with; empty: all
   std::unique_ptr<detail::DescriptorExchange> exchange_;
   std::thread thread_;
@@ -125,7 +125,7 @@ TcpBootstrap::TcpBootstrap(const Config& config, const Deadline& deadline, detai
   for (int rank = 0; rank < size_; ++rank) members_.push_back(rank);
   join(config, deadline);
   thread_ = detail::start_thread(
-      "news of the rendezvous server", [](void* self) { static_cast<TcpBootstrap*>(self)->read_frames(); }, this);
+      "messages of the rendezvous server", [](void* self) { static_cast<TcpBootstrap*>(self)->read_frames(); }, this);
   // A forked child that keeps the socket and outlives this process would hide the process's end from the server.
   fork_handler_.emplace([socket = stream_.descriptor()] { ::close(socket); });
 }
@@ -262,7 +262,7 @@ void TcpBootstrap::read_frames() {
           closed_ = true;
           changed_.notify_all();
         }
-        return tell();
+        return report();
     }
   }
 }
@@ -272,7 +272,7 @@ void TcpBootstrap::take(Frame frame) {
   if (frame.header.type == FrameType::aborted) {
     if (culprit < size_)
       fail({culprit, static_cast<Status>(frame.header.number), frame.text(), frame.header.noticed_by});
-    return tell();
+    return report();
   }
   const std::scoped_lock lock(mutex_);
   if (frame.header.type == FrameType::left) {
@@ -322,16 +322,16 @@ void TcpBootstrap::fail(WorldFailure failure) {
   changed_.notify_all();
 }
 
-void TcpBootstrap::tell() {
+void TcpBootstrap::report() {
   const std::scoped_lock lock(handler_mutex_);
   if (!handler_) return;
-  std::vector<WorldFailure> news;
+  std::vector<WorldFailure> unreported;
   {
     const std::scoped_lock state(mutex_);
-    news.assign(failures_.begin() + static_cast<std::ptrdiff_t>(told_), failures_.end());
-    told_ = failures_.size();
+    unreported.assign(failures_.begin() + static_cast<std::ptrdiff_t>(reported_), failures_.end());
+    reported_ = failures_.size();
   }
-  for (const WorldFailure& each : news) handler_(each.culprit, each.reason);
+  for (const WorldFailure& each : unreported) handler_(each.culprit, each.reason);
 }
 
 bool TcpBootstrap::is_excluded() const { return health_[static_cast<std::size_t>(rank_)].state == RankState::failed; }
@@ -460,7 +460,7 @@ std::vector<FileDescriptor> TcpBootstrap::exchange_descriptors(int mine, std::in
     std::unique_lock lock(mutex_);
     // If the sockets of several ranks close one after the other, the server knows which rank ended first.
     if (error.code() == Status::peer_died || error.code() == Status::unreachable)
-      changed_.wait_for(lock, news_time, [&] { return failure_.has_value(); });
+      changed_.wait_for(lock, report_time, [&] { return failure_.has_value(); });
     if (failure_) throw Error(failure_->status, failure_->reason, rank_);  // more precise than the socket's error
     throw;
   }
@@ -471,7 +471,7 @@ void TcpBootstrap::on_abort(AbortHandler handler) {
     const std::scoped_lock lock(handler_mutex_);
     handler_ = std::move(handler);
   }
-  tell();
+  report();
 }
 
 void TcpBootstrap::abort(const std::string& reason) {

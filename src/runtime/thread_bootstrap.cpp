@@ -39,7 +39,7 @@ struct Member {
   RankHealth health;
   std::mutex handler_mutex;  ///< held while the handler runs, so that replacing it waits for the handler's end
   Bootstrap::AbortHandler handler;
-  std::size_t told = 0;  ///< failures reported to a handler; guarded by handler_mutex
+  std::size_t reported = 0;  ///< failures reported to a handler; guarded by handler_mutex
 };
 
 /// One agreement on survivors; see MeetingRound.
@@ -69,7 +69,7 @@ class ThreadWorld {
   void refuse_excluded(int rank);
   void end_round(Status status, const std::string& message, Blobs blobs = {});
   void settle();
-  void tell(int rank);
+  void report_to(int rank);
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -151,8 +151,8 @@ std::vector<int> ThreadWorld::agree_on_survivors(int rank, const detail::Deadlin
     changed_.wait(lock, over);  // the last failure has completed the agreement
   }
   if (!agreement->over) refuse_excluded(rank);
-  lock.unlock();  // an agreement that is over does not change
-  tell(rank);     // reports every failure that the agreement settles
+  lock.unlock();    // an agreement that is over does not change
+  report_to(rank);  // reports every failure that the agreement settles
   return agreement->survivors;
 }
 
@@ -180,19 +180,19 @@ void ThreadWorld::on_abort(int rank, Bootstrap::AbortHandler handler) {
     const std::scoped_lock lock(member(rank).handler_mutex);
     member(rank).handler = std::move(handler);
   }
-  tell(rank);
+  report_to(rank);
 }
 
-void ThreadWorld::tell(int rank) {
+void ThreadWorld::report_to(int rank) {
   const std::scoped_lock lock(member(rank).handler_mutex);
   if (!member(rank).handler) return;
-  std::vector<WorldFailure> news;
+  std::vector<WorldFailure> unreported;
   {
     const std::scoped_lock state(mutex_);
-    news.assign(failures_.begin() + static_cast<std::ptrdiff_t>(member(rank).told), failures_.end());
-    member(rank).told = failures_.size();
+    unreported.assign(failures_.begin() + static_cast<std::ptrdiff_t>(member(rank).reported), failures_.end());
+    member(rank).reported = failures_.size();
   }
-  for (const WorldFailure& each : news)
+  for (const WorldFailure& each : unreported)
     if (each.culprit != rank || each.noticed_by != rank) member(rank).handler(each.culprit, each.reason);
 }
 
@@ -209,7 +209,7 @@ void ThreadWorld::fail(const WorldFailure& failure) {
     end_round(failure.status, failure.reason);
     settle();
   }
-  for (int rank = 0; rank < size(); ++rank) tell(rank);
+  for (int rank = 0; rank < size(); ++rank) report_to(rank);
 }
 
 void ThreadWorld::leave(int rank) {

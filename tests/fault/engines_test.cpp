@@ -2,6 +2,7 @@
 // Engines that refuse a peer, that are slow, and that stop: every operation ends, with an error that gives the reason.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -207,7 +208,7 @@ TEST_P(Engines, ThatStopEndWaitsAtTheDeadline) {
         BEELINE_CHECK(watch.seconds() < 4 * deadline_s);
         BEELINE_CHECK(scene.returned() == Status::deadline);
       } else {
-        while (!team->failed()) std::this_thread::yield();
+        while (!team->failed()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
         check_error(Status::aborted, {"rank 0: ", "on rank 1"}, [&] { team->barrier(); });
       }
     });
@@ -228,7 +229,7 @@ TEST_P(Engines, ThatStopCostOneDeadline) {
       BEELINE_CHECK(watch.seconds() < 4 * deadline_s);
       BEELINE_CHECK(scene.returned() == Status::aborted);
     } else {
-      while (!team->failed()) std::this_thread::yield();
+      while (!team->failed()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
       check_error(Status::aborted, {"rank 0: ", "on rank 1"}, [&] { team->barrier(); });
     }
   });
@@ -249,7 +250,7 @@ TEST_P(Engines, ThatGoOnServeOtherTeams) {
       scene.launch_call(world, Call::fetch_add, 1, false, fresh.get());
       BEELINE_CHECK(scene.returned() == Status::ok);
     } else {
-      while (!team->failed()) std::this_thread::yield();
+      while (!team->failed()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     world.barrier();
     std::uint64_t first = 0;
@@ -399,7 +400,8 @@ TEST(RefusedCommands, AppearInTheErrorsOfBothRanks) {
       BEELINE_CHECK(post_signal(Thread{}, ctx, arrived.data(), 1, 1, queue) == Status::ok);
       BEELINE_CHECK(quiet(Thread{}, ctx, queue) == Status::invalid_argument);
       check_error(Status::invalid_argument, {refusal, "not there"}, [&] { world.synchronize(); });
-      while (!world.failed()) std::this_thread::yield();  // until the other rank has waited in vain
+      while (!world.failed())
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));  // until the other rank has waited in vain
     } else {
       wait_on_stream(world, {.signal = arrived.data(), .peer = 0});
       check_error(Status::deadline, {"expected >= 1, observed 0", refusal}, [&] { world.synchronize(); });

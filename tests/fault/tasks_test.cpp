@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <functional>
 #include <memory>
@@ -148,7 +149,7 @@ class TaskFaults : public ::testing::TestWithParam<bool> {
     const Stopwatch watch;
     while (!team.failed()) {
       BEELINE_CHECK(watch.seconds() < 10 * deadline_s);
-      std::this_thread::yield();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
   /// Rank 0 posts a task that is refused; the errors of both ranks have these words.
@@ -377,7 +378,7 @@ void expect_kernel_does_not_return(World& world, Team& team, KernelStarter by) {
   }
   while (!team.failed()) {
     BEELINE_CHECK(watch.seconds() < 10 * deadline_s);
-    std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   BEELINE_CHECK(watch.seconds() >= deadline_s);
   check_error(Status::aborted, {"rank 1", "function 'loop_all'", "posted by rank 0", "has not returned"},

@@ -3,6 +3,7 @@
 // ends at the deadline, with an error that names tag, count and threshold, and the world continues.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -95,7 +96,7 @@ class TriggerFaults : public ::testing::TestWithParam<bool> {
     const Stopwatch watch;
     while (!team.failed()) {
       BEELINE_CHECK(watch.seconds() < 10 * deadline_s);
-      std::this_thread::yield();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
 };

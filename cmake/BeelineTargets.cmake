@@ -14,9 +14,10 @@ if(BEELINE_SANITIZE)
   if(BEELINE_SANITIZE STREQUAL "thread")
     target_compile_options(beeline_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-tsan>)
   else()
-    # AddressSanitizer itself finds null pointers and accesses beyond an object; checks of types take long to compile.
+    # AddressSanitizer itself finds null pointers and accesses beyond an object, also by pointers that overflow, whose
+    # checks take an eighth of the time to compile; checks of types take long, too.
     target_compile_options(beeline_options INTERFACE
-      "$<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize=null,object-size,vptr;-fno-sanitize-recover=all>")
+      "$<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize=null,object-size,pointer-overflow,vptr;-fno-sanitize-recover=all>")
   endif()
 endif()
 

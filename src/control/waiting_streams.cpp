@@ -45,7 +45,7 @@ WaitingStreams::~WaitingStreams() {
   }
   {
     const std::lock_guard lock(mutex_);
-    closing_ = true;
+    closing_ = has_changed_ = true;
   }
   changed_.notify_one();
   watcher_.join();
@@ -93,6 +93,7 @@ ArmedOperation WaitingStreams::arm(const TriggeredCommands& what) {
   require(!released_, Status::aborted, "the team of these triggers is aborted");
   Lane& lane = lane_for(what);
   const auto number = static_cast<std::uint32_t>(&lane - lanes_.data());
+  has_changed_ = true;
   enqueue(lane, what, &client_.completed[number]);
   changed_.notify_one();
   return {number, static_cast<std::uint32_t>(lane.numbered)};
@@ -295,6 +296,7 @@ void WaitingStreams::watch() {
   while (!closing_) {
     std::string reason;
     bool is_armed = true;
+    has_changed_ = false;
     try {
       const Device& device = lanes_.front().stream->device();
       if (device.is_gpu()) use_gpu(device.index);  // CUDA gives other threads a context on GPU 0
@@ -317,7 +319,7 @@ void WaitingStreams::watch() {
     if (is_armed)
       changed_.wait_for(lock, watch_period, [this] { return closing_; });
     else
-      changed_.wait(lock);
+      changed_.wait(lock, [this] { return has_changed_; });
   }
 }
 

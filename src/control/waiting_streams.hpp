@@ -112,6 +112,7 @@ class WaitingStreams final : public TriggerBackEnd {
   std::condition_variable changed_;
   std::vector<Lane> lanes_;
   bool released_ = false, closing_ = false;
+  bool has_changed_ = false;  ///< an operation was armed, or the object closes, since the watcher looked
   std::thread watcher_;
 };
 

@@ -83,16 +83,16 @@ class NetworkEngine final : public Engine, Waker, detail::WaitWork, UnmapWatcher
   /// Sets the waker that threads which post to `ring` call; nullptr: none.
   void set_waker(CommandRing& ring, Waker* waker);
   void wake() noexcept override;  // Waker
-  /// Wakes the engine's thread for threads that post and may not work themselves.
-  class ThreadWaker final : public Waker {
+  /// For threads that post and may not do all of the work.
+  class SendingWaker final : public Waker {
    public:
-    explicit ThreadWaker(NetworkEngine& engine) : engine_(engine) {}
-    void wake() noexcept override { engine_.wake_thread(); }
+    explicit SendingWaker(NetworkEngine& engine) : engine_(engine) {}
+    void wake() noexcept override { engine_.send_or_wake_thread(); }
 
    private:
     NetworkEngine& engine_;
   };
-  void wake_thread() noexcept;
+  void send_or_wake_thread() noexcept;
   bool work() noexcept override;  // WaitWork
   void look_for_answer();
   /// Does some work. If another thread is working, that thread looks for work again instead.
@@ -139,7 +139,7 @@ class NetworkEngine final : public Engine, Waker, detail::WaitWork, UnmapWatcher
   std::uint64_t spin_ns_ = network_spin_ns;
   int longest_sleep_us_ = longest_sleep_us;
   mutable WorkTurns turns_;
-  ThreadWaker thread_waker_{*this};
+  SendingWaker sending_waker_{*this};
   std::mutex report_mutex_;  ///< held while failures are reported
   EngineClient client_;
   FileDescriptor bell_;
@@ -227,7 +227,7 @@ void NetworkEngine::after_unmap(const std::byte* start) noexcept {
 void NetworkEngine::open_queue(CarriedQueue& queue) {
   const auto lock = turns_.lock();
   exchange_.sender.open(queue);
-  set_waker(queue.ring, queue.poster_may_work() ? static_cast<Waker*>(this) : &thread_waker_);
+  set_waker(queue.ring, queue.poster_may_work() ? static_cast<Waker*>(this) : &sending_waker_);
 }
 
 void NetworkEngine::close_queue(CarriedQueue& queue) {
@@ -265,10 +265,14 @@ void NetworkEngine::wake() noexcept {
   }));
 }
 
-/// Either this sees that the engine's thread sleeps, or that thread sees the command before it sleeps. While it rests
-/// because waiting threads work, they send the command.
-void NetworkEngine::wake_thread() noexcept {
+/// If another thread works now, or commands are left: either this sees that the engine's thread sleeps, or that thread
+/// sees the commands before it sleeps. While it rests because waiting threads work, they send the commands.
+void NetworkEngine::send_or_wake_thread() noexcept {
   turns_.announce();
+  bool is_sent = false;
+  if (!works_alone())
+    static_cast<void>(try_work([&] { return is_sent = exchange_.sender.send_posted_without_locks(); }));
+  if (is_sent) return;
   const Rest now = resting_.load();
   if (now == Rest::asleep || (now == Rest::helped && !helpers_.has_worked(machine::clock_ns()))) ring();
 }

@@ -48,19 +48,21 @@ bool RemoteSender::has_posted() const {
   });
 }
 
-bool RemoteSender::send_posted() {
-  bool any = false;
+RemoteSender::SentFromRings RemoteSender::send_from_rings(bool may_lock) {
+  SentFromRings result;
   asked_ = nullptr;
   for (auto& [number, ring] : rings_) {
-    for (std::size_t count = 0; count < batch; ++count) {
-      PostedCommand* const posted = next_of(ring);
-      if (posted == nullptr) break;
+    std::size_t count = 0;
+    for (PostedCommand* posted = next_of(ring); posted != nullptr; posted = next_of(ring)) {
+      const bool is_left = count++ == batch || (!may_lock && needs_lock(*posted));
+      result.all = result.all && !is_left;
+      if (is_left) break;
       if (!posted->is_sent()) send_piece(number, ring, *posted);
-      any = true;
+      result.any = true;
     }
   }
-  if (any) advance();
-  return any;
+  if (result.any) advance();
+  return result;
 }
 
 PostedCommand* RemoteSender::next_of(PostedCommands& ring) {

@@ -41,7 +41,10 @@ class RemoteSender {
   void close(const CarriedQueue& queue);
 
   /// Sends the commands that the rings hold, up to a batch of each ring. Returns whether there was any.
-  bool send_posted();
+  bool send_posted() { return send_from_rings(true).any; }
+  /// As above, by a thread for which a thread that unmaps memory may wait. Leaves the commands that use memory which
+  /// may be unmapped. Returns whether it has sent all others.
+  bool send_posted_without_locks() { return send_from_rings(false).all; }
   [[nodiscard]] bool has_posted() const;
   /// The rank to which the last `send_posted` has sent a command that is answered; nullptr: to none.
   [[nodiscard]] const RemotePeer* asked() const { return asked_; }
@@ -74,6 +77,16 @@ class RemoteSender {
   static_assert(PostedCommands::depth <= 1u << index_bits);
   static constexpr std::uint32_t most_rings = 1u << (32 - index_bits);
 
+  struct SentFromRings {
+    bool any = false;
+    bool all = true;  ///< no command was left, for lack of a lock or since there are more than a batch
+  };
+  ///   may_lock  whether the calling thread may become a user of memory
+  SentFromRings send_from_rings(bool may_lock);
+  /// Whether this rank's memory that a command names is copied under the lock of its users.
+  [[nodiscard]] static bool needs_lock(const PostedCommand& posted) {
+    return !posted.is_sent() && (posted.is_checked || is_batch(posted.command));
+  }
   /// The command of a ring that is sent next; nullptr if there is none, or its target has no room for it.
   [[nodiscard]] PostedCommand* next_of(PostedCommands& ring);
   void begin(PostedCommands& ring, PostedCommand& posted);

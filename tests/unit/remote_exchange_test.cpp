@@ -67,6 +67,43 @@ TEST_F(RemoteParts, SendNoMoreThanARankMayHaveInFlight) {
   EXPECT_EQ(std::size_t{command_ring_depth}, worker_->of(MessageKind::command).size());
 }
 
+/// A command queue of rank 0 with commands to rank 1.
+class QueueToOtherNode final : public CarriedQueue {
+ public:
+  QueueToOtherNode() : CarriedQueue(memory_) {}
+  void refused(std::uint64_t, const std::string& reason) noexcept override { ADD_FAILURE() << reason; }
+  void has_grown() noexcept override {}
+  void post(const Command& command) {
+    ring.commands[posted_] = command;
+    ring.commands[posted_].sequence = posted_ + 1;
+    ++posted_;
+  }
+
+ private:
+  CommandRing memory_{};
+  std::uint64_t posted_ = 0;
+};
+
+/// `source_` is outside the heap, so it may be unmapped.
+TEST_F(RemoteParts, LeaveCommandsThatNeedALock) {
+  QueueToOtherNode safe, unsafe;
+  exchange_->sender.open(safe);
+  exchange_->sender.open(unsafe);
+  safe.post(put_of(64, memory_.data(), 8));
+  unsafe.post(put_of(64, source_.data(), 8));
+  unsafe.post(put_of(64, memory_.data(), 8));
+  post(put_of(64, source_.data(), 8));  // by a kernel, whose source stays mapped
+  EXPECT_FALSE(exchange_->sender.send_posted_without_locks());
+  EXPECT_EQ(2u, worker_->of(MessageKind::command).size());
+  EXPECT_TRUE(exchange_->sender.has_posted());
+  EXPECT_FALSE(exchange_->sender.send_posted_without_locks()) << "they are left until a thread with the lock comes";
+  EXPECT_TRUE(exchange_->sender.send_posted());
+  EXPECT_EQ(4u, worker_->of(MessageKind::command).size()) << "in the order of their queue";
+  EXPECT_TRUE(exchange_->sender.send_posted_without_locks()) << "nothing is left";
+  exchange_->sender.close(unsafe);
+  exchange_->sender.close(safe);
+}
+
 TEST_F(RemoteParts, EndCommandsToARankThatIsLost) {
   post(put_of(64, source_.data(), 8));
   exchange_->turn();

@@ -80,7 +80,7 @@ class CarriedQueue {
 
   /// Why the engine refuses a command that it has taken; nullptr if it does not. Called by a thread of the engine.
   [[nodiscard]] virtual const char* check([[maybe_unused]] const Command& command) { return nullptr; }
-  /// Whether a CPU thread that posts may do the engine's work: if not, it wakes the engine's thread.
+  /// Whether a CPU thread that posts may do all of the work: if not, it only sends, or wakes the engine's thread.
   [[nodiscard]] virtual bool poster_may_work() const { return true; }
   /// Reports that the engine, or the target, has refused a command; the engine then also refuses all later commands. A
   /// thread of the engine calls this once, before the command counts as done.

@@ -286,9 +286,18 @@ void NetworkEngine::look_for_answer() {
     if (!exchange_.turn() && ++idle % idle_turns_per_yield == 0) ::sched_yield();
 }
 
+/// This may be the calling thread's last work for a long time. While the engine's thread sleeps, nothing more that
+/// arrives would wake it for what is left.
 bool NetworkEngine::work() noexcept {
   helpers_.count(machine::clock_ns());
-  return try_work([this] { return exchange_.turn(); });
+  bool has_left_work = false;
+  const bool any = try_work([&] {
+    const bool had_work = exchange_.turn();
+    has_left_work = had_work && exchange_.has_left_work();
+    return had_work;
+  });
+  if (has_left_work && resting_.load() == Rest::asleep) ring();
+  return any;
 }
 
 void NetworkEngine::run() {

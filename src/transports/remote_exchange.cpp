@@ -19,7 +19,7 @@ bool RemoteExchange::turn() {
   for (const auto& worker : workers) any = worker->progress() || any;
   any = receiver.turn() || any;
   any = peers.send_replies() || any;
-  peers.acknowledge(!any);
+  owes_acknowledgements_ = peers.acknowledge(!any);
   sender.advance();
   return any;
 }

@@ -25,6 +25,8 @@ class RemoteExchange {
   void serve(const EngineClient& client);
   /// Does one round of all work. Returns whether there was any.
   bool turn();
+  /// Whether the last turn has left something that a later turn has to do, although nothing more arrives.
+  [[nodiscard]] bool has_left_work() const { return owes_acknowledgements_ || sender.has_posted(); }
   /// Sends acknowledgements. Returns whether there is nothing to do until the descriptor of a worker is readable.
   [[nodiscard]] bool arm();
   /// Gives a rank up: nothing more is sent to it. Its messages in flight count as done once `end_lost` is called.
@@ -38,6 +40,9 @@ class RemoteExchange {
   RemoteSender sender;
   RemoteReceiver receiver;
   std::vector<std::unique_ptr<TransportWorker>> workers;  ///< must end before their buffers
+
+ private:
+  bool owes_acknowledgements_ = false;  ///< after the last turn
 };
 
 }  // namespace beeline

@@ -115,18 +115,24 @@ bool RemotePeers::send_replies() {
   return true;
 }
 
-void RemotePeers::acknowledge(bool idle) {
+bool RemotePeers::acknowledge(bool idle) {
+  bool is_any_left = false;
   for (std::uint32_t rank = 0; rank < size(); ++rank) {
     RemotePeer& each = peers_[rank];
     const std::uint64_t unreported = each.completed - each.reported;
     if (unreported == 0 || each.is_lost()) continue;
-    if (unreported < most_unreported && (!idle || !is_due(each))) continue;
+    const bool answers = each.asked_for > each.reported && each.asked_for <= each.completed;
+    if (unreported < most_unreported && !answers && (!idle || !is_due(each))) {
+      is_any_left = true;
+      continue;
+    }
     if (each.awaited > each.reported) {
       each.has_waited = each.follows_soon > 0;
       each.acknowledged_at_ns = machine::clock_ns();
     }
     notify(rank, MessageKind::acknowledge, 0);
   }
+  return is_any_left;
 }
 
 /// Called when a message is sent, the first after an acknowledgement. If this acknowledgement has waited, and the

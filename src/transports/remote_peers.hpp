@@ -101,8 +101,9 @@ class RemotePeers {
 
   // Acknowledgements.
 
-  /// Sends the acknowledgements that are due. `idle`: there is no other work.
-  void acknowledge(bool idle);
+  /// Sends the acknowledgements that are due. Returns whether any completed message is not acknowledged yet.
+  ///   idle  whether there is no other work
+  bool acknowledge(bool idle);
   /// Sends all acknowledgements.
   void acknowledge_all();
   /// Asks the peers for acknowledgements that they may defer, because a caller waits for them.

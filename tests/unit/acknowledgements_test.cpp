@@ -50,6 +50,20 @@ TEST_F(Acknowledgements, WaitForMessagesThatFollowSoon) {
   EXPECT_EQ(before + without, alone());
 }
 
+/// The peer's caller waits in `quiet`. Its message and its question arrive together.
+TEST_F(Acknowledgements, AreSentAtOnceIfTheyAreAskedFor) {
+  worker_->on_progress = [this] {
+    NetworkMessage put = put_here(++taken_, 64, 8), question = from_peer(MessageKind::ask, 0);
+    put.may_wait = 1, question.value = taken_;
+    exchange_->receiver.received(put, std::as_bytes(std::span(memory_)).first(8));
+    exchange_->receiver.received(question, {});
+    return true;
+  };
+  exchange_->turn();
+  EXPECT_EQ(1u, alone()) << "in the same turn: it may be the last for a while";
+  EXPECT_FALSE(exchange_->has_left_work());
+}
+
 /// This rank sends its next message only after the peer has received the acknowledgement.
 TEST_F(Acknowledgements, DoNotWaitForMessagesThatWaitForThem) {
   for (int round = 0; round < 1000 && exchange_->peers[1].follows_soon >= 0; ++round) {

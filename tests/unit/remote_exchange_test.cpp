@@ -454,6 +454,38 @@ TEST_F(StagedRemoteEngine, GivesUpAPeerThatCompletesNothingUntilTheDeadline) {
   EXPECT_EQ(std::vector<int>{1}, lost_after(20s, 300ms));
 }
 
+/// The engine of a rank whose waiting threads work, too.
+class HelpedRemoteEngine : public RemoteParts {
+ protected:
+  HelpedRemoteEngine() : RemoteParts(false, false, false) {}
+};
+
+/// A message arrives in the last work of a waiting thread, while the engine's thread sleeps: its acknowledgement does
+/// not wait until that thread wakes by itself, after 10 ms.
+TEST_F(HelpedRemoteEngine, LeavesAcknowledgementsToItsThread) {
+  constexpr std::size_t rounds = 20, least_soon = 15;
+  const auto helper = std::this_thread::get_id();
+  bool is_there = false;
+  std::uint64_t number = 0;
+  worker_->on_progress = [&, exchange = exchange_.get()] {
+    if (std::this_thread::get_id() != helper || !std::exchange(is_there, false)) return false;
+    exchange->receiver.received(put_here(++number, 64, 8), std::as_bytes(std::span(memory_)).first(8));
+    return true;
+  };
+  const std::unique_ptr<Engine> engine = make_network_engine(std::move(exchange_), {});
+  engine->serve(client_);
+  std::size_t soon = 0;
+  for (std::size_t round = 0; round < rounds; ++round) {
+    std::this_thread::sleep_for(3ms);
+    is_there = true;
+    while (is_there) static_cast<void>(detail::do_wait_work());
+    const auto start = std::chrono::steady_clock::now();
+    while (worker_->sends.load() == round) std::this_thread::sleep_for(100us);
+    if (std::chrono::steady_clock::now() - start < 2ms) ++soon;
+  }
+  EXPECT_LE(least_soon, soon) << "of " << rounds << " within 2 ms";
+}
+
 }  // namespace
 
 }  // namespace beeline

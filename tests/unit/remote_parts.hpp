@@ -39,6 +39,7 @@ class FakeWorker final : public TransportWorker, KeyedTransfers {
   bool send(int, const NetworkMessage& message, std::span<const std::byte> payload, std::uint64_t token, StagedBytes,
             DeviceKind) override {
     sent.push_back({message, {payload.begin(), payload.end()}, token});
+    ++sends;
     return is_quick;
   }
   bool fetch(int, void* parcel, std::span<std::byte> to, std::uint64_t number, DeviceKind) override {
@@ -79,6 +80,7 @@ class FakeWorker final : public TransportWorker, KeyedTransfers {
   }
 
   std::vector<Sent> sent;
+  std::atomic<std::size_t> sends{0};                                    ///< number of `sent`, for any thread
   std::map<std::uint64_t, std::span<std::byte>> fetches;                ///< by number
   std::map<std::uint64_t, std::pair<std::size_t, std::uint64_t>> puts;  ///< bytes and address, by number
   struct Get {

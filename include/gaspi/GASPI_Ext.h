@@ -30,7 +30,7 @@ gaspi_return_t gaspi_segment_size(gaspi_segment_id_t segment_id, gaspi_rank_t ra
 
 /// Writes the megahertz in which `gaspi_time_ticks` counts. The first call may take 10 ms. Any time.
 gaspi_return_t gaspi_cpu_frequency(gaspi_float* cpu_mhz);
-/// Prints to standard output, after `[rank] `, in one piece. Any time.
+/// Prints to standard output, after `[rank] `, in one piece; if `format` is null, a line to the log. Any time.
 void gaspi_printf(const char* format, ...) GASPI_FORMAT(1, 2);
 /// As `gaspi_printf`. The launcher collects the output of all ranks, so `rank` is ignored. Any time.
 void gaspi_printf_to(gaspi_rank_t rank, const char* format, ...) GASPI_FORMAT(2, 3);

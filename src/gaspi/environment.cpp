@@ -45,6 +45,7 @@ double measure_megahertz() {
 
 /// Prints in one piece, so that lines of ranks do not mix.
 void print(const char* text, std::va_list values) {
+  if (text == nullptr) return log_failure("gaspi_printf", "format is a null pointer");
   std::va_list again;
   va_copy(again, values);
   const int length = std::vsnprintf(nullptr, 0, text, values);

@@ -18,7 +18,8 @@ namespace {
 
 /// A set of threads: the one that made it, and those that it has started.
 struct Threads {
-  explicit Threads(int wanted) : count(wanted), meeting(wanted) {}
+  Threads(std::uint64_t number_in, int wanted) : number(number_in), count(wanted), meeting(wanted) {}
+  const std::uint64_t number;  ///< of the set, from 1
   const int count;
   std::barrier<> meeting;
   std::atomic<int> registered{0};
@@ -28,12 +29,30 @@ struct Threads {
 
 std::mutex changing;
 std::shared_ptr<Threads> current;
-thread_local int own_number = -1;
+std::uint64_t made = 0;  ///< number of sets
+/// The set in which the calling thread is registered, and its number there.
+thread_local struct {
+  std::uint64_t set = 0;
+  int number = 0;
+} membership;
 
 std::shared_ptr<Threads> require_threads() {
   const std::lock_guard lock(changing);
   if (current == nullptr) throw Failure("gaspi_threads_init has not been called, or gaspi_threads_term has");
   return current;
+}
+
+/// The calling thread's number in the set.
+int require_registered(const Threads& threads) {
+  if (membership.set != threads.number) throw Failure("the calling thread is not registered");
+  return membership.number;
+}
+
+/// A started thread would wait for its own end.
+void require_other(const std::vector<std::thread>& started) {
+  for (const std::thread& thread : started)
+    if (thread.get_id() == std::this_thread::get_id())
+      throw Failure("a thread that gaspi_threads_run has started cannot end the set");
 }
 
 int processors() {
@@ -45,7 +64,7 @@ int processors() {
 void make(int count) {
   const std::lock_guard lock(changing);
   if (current != nullptr) throw Failure("the threads exist already");
-  current = std::make_shared<Threads>(count);
+  current = std::make_shared<Threads>(++made, count);
 }
 
 }  // namespace
@@ -79,11 +98,11 @@ gaspi_return_t pgaspi_threads_term(void) {
     std::vector<std::thread> started;
     {
       const std::lock_guard lock(changing);
+      require_other(ended->started);
       current = nullptr;
       started = std::move(ended->started);
     }
     for (std::thread& thread : started) thread.join();
-    own_number = -1;
   });
 }
 GASPI_EXPORT(threads_term);
@@ -104,12 +123,14 @@ gaspi_return_t pgaspi_threads_register(gaspi_int* tid) {
   return call_any_time("gaspi_threads_register", [&] {
     require_pointer(tid, "tid");
     const std::shared_ptr<Threads> threads = require_threads();
+    if (membership.set == threads->number) throw Failure("the calling thread is registered already");
     const int number = threads->registered.fetch_add(1);
     if (number >= threads->count) {
       threads->registered.fetch_sub(1);
       throw Failure(fmt::format("all {} threads are registered", threads->count));
     }
-    *tid = own_number = number;
+    membership = {threads->number, number};
+    *tid = number;
   });
 }
 GASPI_EXPORT(threads_register);
@@ -117,9 +138,7 @@ GASPI_EXPORT(threads_register);
 gaspi_return_t pgaspi_threads_get_tid(gaspi_int* tid) {
   return call_any_time("gaspi_threads_get_tid", [&] {
     require_pointer(tid, "tid");
-    static_cast<void>(require_threads());
-    if (own_number < 0) throw Failure("the calling thread is not registered");
-    *tid = own_number;
+    *tid = require_registered(*require_threads());
   });
 }
 GASPI_EXPORT(threads_get_tid);
@@ -141,16 +160,20 @@ gaspi_return_t pgaspi_threads_get_num_cores(gaspi_int* cores) {
 GASPI_EXPORT(threads_get_num_cores);
 
 void pgaspi_threads_sync(void) {
-  static_cast<void>(call_any_time("gaspi_threads_sync", [] { require_threads()->meeting.arrive_and_wait(); }));
+  static_cast<void>(call_any_time("gaspi_threads_sync", [] {
+    const std::shared_ptr<Threads> threads = require_threads();
+    static_cast<void>(require_registered(*threads));
+    threads->meeting.arrive_and_wait();
+  }));
 }
 GASPI_EXPORT(threads_sync);
 
 gaspi_return_t pgaspi_threads_sync_all(gaspi_group_t group, gaspi_timeout_t timeout_ms) {
   return call_any_time("gaspi_threads_sync_all", [&] {
     const std::shared_ptr<Threads> threads = require_threads();
-    if (own_number < 0) throw Failure("the calling thread is not registered");
+    const int number = require_registered(*threads);
     threads->meeting.arrive_and_wait();
-    if (own_number == 0) threads->result = pgaspi_barrier(group, timeout_ms);
+    if (number == 0) threads->result = pgaspi_barrier(group, timeout_ms);
     threads->meeting.arrive_and_wait();
     return threads->result.load();
   });

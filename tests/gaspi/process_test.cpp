@@ -7,7 +7,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 
@@ -305,6 +307,56 @@ TEST(GaspiThreads, AreASet) {
     gaspi_threads_sync();
     BEELINE_CHECK_EQ(1 + 2 + 3, sum + 1 + mine);
     GASPI_OK(gaspi_threads_term());
+  }));
+}
+
+/// What a thread of the set has found.
+struct Refusals {
+  int count = 0;
+  std::atomic<bool> has_ended{false};
+};
+
+/// Calls what a started thread, or one that is no member, may not call.
+void* end_the_set(void* refusals) {
+  auto& refused = *static_cast<Refusals*>(refusals);
+  gaspi_int number = -1;
+  if (gaspi_threads_term() == GASPI_ERROR) ++refused.count;
+  gaspi_threads_sync();  // returns at once
+  if (gaspi_threads_sync_all(GASPI_GROUP_ALL, GASPI_TEST) == GASPI_ERROR) ++refused.count;
+  if (gaspi_threads_register(&number) == GASPI_SUCCESS && gaspi_threads_register(&number) == GASPI_ERROR)
+    ++refused.count;
+  refused.has_ended = true;
+  return nullptr;
+}
+
+TEST(GaspiThreads, RefuseWhatWouldWaitForEver) {
+  expect_all_passed(run_processes_for_gaspi({.ranks = 1}, [](int) {
+    Refusals refused;
+    gaspi_int number = -1;
+    const std::string log = logged_by([&] {
+      GASPI_OK(gaspi_threads_init_user(2));
+      GASPI_OK(gaspi_threads_run(end_the_set, &refused));
+      while (!refused.has_ended) std::this_thread::yield();
+      GASPI_OK(gaspi_threads_term());
+    });
+    BEELINE_CHECK_EQ(3, refused.count);
+    BEELINE_CHECK_EQ(4, static_cast<int>(std::count(log.begin(), log.end(), '\n')));
+    BEELINE_CHECK_CONTAINS(log, "gaspi_threads_term: a thread that gaspi_threads_run has started cannot end the set");
+    BEELINE_CHECK_CONTAINS(log, "gaspi_threads_sync: the calling thread is not registered");
+    GASPI_OK(gaspi_threads_init_user(1));
+    GASPI_REFUSED(GASPI_ERROR, "not registered", gaspi_threads_get_tid(&number));
+    GASPI_OK(gaspi_threads_register(&number));
+    GASPI_OK(gaspi_threads_term());
+    GASPI_OK(gaspi_threads_init_user(1));
+    GASPI_REFUSED(GASPI_ERROR, "not registered", gaspi_threads_get_tid(&number));  // in another set it was
+    GASPI_OK(gaspi_threads_term());
+  }));
+}
+
+TEST(GaspiPrintf, OfNothingIsRefused) {
+  expect_all_passed(run_processes_for_gaspi({.ranks = 1}, [](int) {
+    const char* const nothing = nullptr;
+    BEELINE_CHECK_CONTAINS(logged_by([&] { gaspi_printf(nothing); }), "gaspi_printf: format is a null pointer");
   }));
 }
 

@@ -87,8 +87,13 @@ void Service::post(const Request& request) {
 }
 
 void Service::ring() {
-  // If this fails, ranks were lost: then all ranks meet without being asked.
-  static_cast<void>(beeline_signal_add(process_.world_team(), signals_ + doorbell, 1, coordinator(), service_queue));
+  {
+    // The thread may have found the request without being asked, and may leave the world meanwhile.
+    const std::lock_guard in_world(leaving_);
+    // If this fails, ranks were lost: then all ranks meet without being asked.
+    if (process_.world_team_ != nullptr)
+      static_cast<void>(beeline_signal_add(process_.world_team_, signals_ + doorbell, 1, coordinator(), service_queue));
+  }
   const std::lock_guard lock(mutex_);
   is_woken_ = true;
   changed_.notify_all();
@@ -110,7 +115,7 @@ std::string Service::end_reason() const {
 }
 
 bool Service::read_heartbeat(int rank, std::uint64_t& beats) const {
-  return beeline_get(process_.world_team(), &beats, signals_ + heartbeat, sizeof beats, rank) == BEELINE_OK;
+  return beeline_fetch_add(process_.world_team(), signals_ + heartbeat, 0, rank, &beats) == BEELINE_OK;  // atomic
 }
 
 // --- The thread ---------------------------------------------------------------------------------------------------
@@ -332,9 +337,12 @@ void Service::leave() {
   } catch (const Lost& lost) {
     process_.log(fmt::format("while leaving: {}", lost.text));
   }
-  const beeline_status status = beeline_world_close(process_.world_);
-  if (status != BEELINE_OK) process_.log(fmt::format("while leaving: {}", beeline_last_error()));
-  process_.world_ = nullptr, process_.world_team_ = nullptr;
+  {
+    const std::lock_guard no_rings(leaving_);
+    const beeline_status status = beeline_world_close(process_.world_);
+    if (status != BEELINE_OK) process_.log(fmt::format("while leaving: {}", beeline_last_error()));
+    process_.world_ = nullptr, process_.world_team_ = nullptr;
+  }
   set_state(State::left);
   for (const RequestBook::Numbered& each : requests_)
     book_.finish(each.number, each.request.action == Action::leave ? 0 : -1,

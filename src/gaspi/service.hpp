@@ -102,6 +102,7 @@ class Service {
   std::vector<RequestBook::Numbered> requests_;  ///< of the round that is executed
   std::atomic<std::uint64_t> recoveries_{0};
 
+  std::mutex leaving_;  ///< held while a doorbell is rung, and while the world is closed
   mutable std::mutex mutex_;
   std::condition_variable changed_;  ///< state_, recoveries_, is_woken_
   State state_ = State::joining;

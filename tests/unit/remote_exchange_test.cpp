@@ -87,8 +87,8 @@ class QueueToOtherNode final : public CarriedQueue {
 /// `source_` is outside the heap, so it may be unmapped.
 TEST_F(RemoteParts, LeaveCommandsThatNeedALock) {
   QueueToOtherNode safe, unsafe;
-  exchange_->sender.open(safe);
-  exchange_->sender.open(unsafe);
+  exchange_->sender.open(static_cast<CarriedQueue&>(safe));
+  exchange_->sender.open(static_cast<CarriedQueue&>(unsafe));
   safe.post(put_of(64, memory_.data(), 8));
   unsafe.post(put_of(64, source_.data(), 8));
   unsafe.post(put_of(64, memory_.data(), 8));

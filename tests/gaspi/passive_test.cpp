@@ -230,7 +230,9 @@ TEST(GaspiAtomics, OnMemoryOfAnotherProgram) {
       BEELINE_CHECK_EQ(mine, holder);
       GASPI_REFUSED(GASPI_ERR_INV_SEG, "segment 4", gaspi_atomic_fetch_add(4, 16, 1, 5, &holder, GASPI_BLOCK));
       GASPI_OK(gaspi_barrier(GASPI_GROUP_ALL, GASPI_BLOCK));
-      const auto word = [&](std::size_t i) { return std::atomic_ref(words[i]).load(); };  // atomics order no plain loads
+      const auto word = [&](std::size_t i) {
+        return std::atomic_ref(words[i]).load();
+      };  // atomics order no plain loads
       if (rank == 1) BEELINE_CHECK(word(2) == 5 * 4 * turns && word(3) == 0);
       GASPI_OK(gaspi_segment_delete(3));
       GASPI_OK(gaspi_barrier(GASPI_GROUP_ALL, GASPI_BLOCK));

@@ -138,60 +138,6 @@ TEST_P(Objects, KernelsOnOneObjectFollowEachOther) {
   EXPECT_EQ(object[0], 11u);
 }
 
-/// Between the acquisition and the release of one thread's launch, another thread's must not begin.
-TEST_P(Objects, LaunchesOfThreadsFollowEachOther) {
-  constexpr std::uint64_t threads = 4, launches = 100;
-  Object<std::uint64_t> object(4 * words_of_block, options());
-  Stream shared(Device::host(0));
-  std::vector<std::thread> launchers;
-  for (std::uint64_t thread = 0; thread < threads; ++thread)
-    launchers.emplace_back([&, thread] {
-      Stream own(Device::host(static_cast<int>(thread % 2)));
-      for (std::uint64_t launch = 0; launch < launches; ++launch) {
-        run_on(launch % 3 == 0 ? shared : own, object, add_to_all(1));
-        if (launch % 10 == thread) own.synchronize();
-      }
-    });
-  for (std::uint64_t launch = 0; launch < launches; ++launch)
-    ASSERT_LE(object[launch % object.size()], threads * launches);  // fetches a block between launches
-  for (std::thread& launcher : launchers) launcher.join();
-  for (std::size_t i = 0; i < object.size(); ++i) ASSERT_EQ(object[i], threads * launches) << i;
-}
-
-/// A read on the stream of a pending kernel leaves the kernel's writes to wait for.
-TEST_P(Objects, ReadsOfOtherStreamsFollowTheKernel) {
-  Object<std::uint64_t> object(words_of_block, options());
-  Stream first(Device::host(0)), second(Device::host(1));
-  run_on(first, object, add_to_all(1));
-  first.synchronize();
-  run_on(first, object, [](std::uint64_t* all, std::size_t) {
-    std::this_thread::sleep_for(30ms);
-    all[0] = 7;
-  });
-  std::uint64_t early = 0, late = 0;
-  beeline::hpe::copy(&early, object.data(), 8, first);
-  beeline::hpe::copy(&late, object.data(), 8, second);
-  second.synchronize();
-  EXPECT_EQ(late, 7u);
-  first.synchronize();
-  EXPECT_EQ(early, 7u);
-}
-
-TEST_P(Objects, AreHeldForOneStreamAtATime) {
-  Object<std::uint64_t> object(words_of_block, options());
-  Stream first(Device::host(0)), second(Device::host(1));
-  {
-    const DeviceAccess access(first, {&object.state()});
-    const DeviceAccess once_more(first, {&object.state()});
-    run_on(first, object, add_to_all(1));
-    check_error(Status::invalid_argument, {"own DeviceAccess", "another stream"},
-                [&] { run_on(second, object, add_to_all(1)); });
-    check_error(Status::invalid_argument, {"own DeviceAccess"}, [&] { HostAccess(object, Access::read); });
-  }
-  run_on(second, object, add_to_all(1));
-  EXPECT_EQ(object[0], 2u);
-}
-
 /// As for a CUDA graph: work that knows the object's address on the device is repeated, each time in a DeviceAccess.
 TEST_P(Objects, ServeRepeatedWork) {
   Object<std::uint64_t> object(3 * words_of_block, options());
@@ -292,22 +238,6 @@ TEST_P(Objects, AreReachedByCopies) {
   EXPECT_EQ(&object_at(object.data() + 5), &object.state());
 }
 
-/// Neither thread waits for an object that the other one holds.
-TEST_P(Objects, CopiesOfThreadsCross) {
-  Object<std::uint64_t> one(2 * words_of_block, options()), other(2 * words_of_block, options());
-  const auto copy_often = [](const Object<std::uint64_t>& to, const Object<std::uint64_t>& from, int device) {
-    Stream stream(Device::host(device));
-    for (int round = 0; round < 100; ++round) beeline::hpe::copy(to.data(), from.data(), to.size() * 8, stream);
-    stream.synchronize();
-  };
-  one[3] = other[3] = 5;
-  std::thread there([&] { copy_often(one, other, 0); });
-  copy_often(other, one, 1);
-  there.join();
-  EXPECT_EQ(one[3], 5u);
-  EXPECT_EQ(other[3], 5u);
-}
-
 TEST_P(Objects, CopiesThatCrossTheEndAreRefused) {
   Object<std::uint64_t> object(words_of_block, options());
   std::vector<std::uint64_t> all(2 * words_of_block);
@@ -366,35 +296,6 @@ TEST_P(Objects, AHostAccessHoldsKernels) {
   launcher.join();
   EXPECT_EQ(object[0], 6u);
   check_error(Status::invalid_argument, {"3 elements", "has 512"}, [&] { HostAccess(object, 510, 3, Access::read); });
-}
-
-TEST_P(Objects, AHostAccessOfAnotherThreadIsAwaited) {
-  Object<std::uint64_t> object(words_of_block, options());
-  Stream stream(Device::host());
-  std::unique_ptr<HostAccess> access;
-  std::thread([&] { access = std::make_unique<HostAccess>(object, Access::read); }).join();
-  { const HostAccess own(object, Access::read); }
-  std::thread ending([&] {
-    std::this_thread::sleep_for(20ms);
-    access.reset();
-  });
-  run_on(stream, object, add_to_all(1));
-  ending.join();
-  EXPECT_EQ(object[0], 1u);
-}
-
-/// An access to read covers a block that the host alone has, and others.
-TEST_P(Objects, WritesAfterAHostAccessAreNoticed) {
-  Object<std::uint64_t> object(4 * words_of_block, options());
-  Stream stream(Device::host());
-  run_on(stream, object, add_to_all(1));
-  object[0] = 5;
-  { const HostAccess access(object, Access::read); }
-  object[3 * words_of_block] = 9;
-  run_on(stream, object, add_to_all(100));
-  EXPECT_EQ(object[0], 105u);
-  EXPECT_EQ(object[words_of_block], 101u);
-  EXPECT_EQ(object[3 * words_of_block], 109u);
 }
 
 TEST_P(Objects, AKernelThatThrowsLosesNothingOfTheHost) {

@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
                              "Breadth-first search on Graph500 graphs, whose vertices ranks share, by several methods "
                              "of communication",
                              "--roots", "roots to search from, as the rules of Graph500 choose them; without it, 64",
-                             "ranks store into each other's memory"});
+                             "ranks store into each other's memory", false, true});
   Options options;
   options.scale = 16;
   std::uint32_t root = 0;

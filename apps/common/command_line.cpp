@@ -70,7 +70,7 @@ int CommandLine::describe(const std::function<void(beeline::Config&)>& check) co
 int CommandLine::run_and_verify(const beeline::Config& config, const std::vector<std::string>& arguments,
                                 const Measure& measure) const {
   if (energy_seconds_ > 0) beeline::bench::check_window(std::llround(energy_seconds_ * 1e9), config);
-  const int shared_cores = stay_on_a_core(config);
+  const int shared_cores = about_.one_core_each ? stay_on_a_core(config) : 0;
   std::atomic<bool> good{true};
   const int code = beeline::run(config, [&](beeline::World& world) {
     if (about_.unmixed != nullptr)

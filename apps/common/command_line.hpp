@@ -25,6 +25,7 @@ struct About {
   const char *repeats, *about_repeats;  ///< the option for repetitions in a timed run: name and help
   const char* unmixed = nullptr;        ///< why ranks cannot mix GPUs and CPUs; nullptr: they can
   bool on_devices = false;              ///< whether one process drives the devices, without ranks
+  bool one_core_each = false;           ///< whether host ranks call `stay_on_a_core`
 };
 
 /// A limit whose help names it as "LEAST to MOST".

@@ -18,7 +18,7 @@ bool are_on_one_machine(const beeline::Config& config) {
 
 int stay_on_a_core(const beeline::Config& config) {
   cpu_set_t allowed;
-  if (config.threads || config.host_threads > 1 || !are_on_one_machine(config) ||
+  if (config.threads || config.host_threads > 1 || config.split_nodes > 1 || !are_on_one_machine(config) ||
       ::sched_getaffinity(0, sizeof allowed, &allowed) != 0)
     return 0;
   const int cores = CPU_COUNT(&allowed);

@@ -10,7 +10,7 @@ int main(int argc, char** argv) {
   apps::CommandLine command({"random-access", "RandomAccess of the HPC Challenge: random updates of a shared table",
                              "--divisor",
                              "a run makes 1 of so many of the updates; without it as many as take about a second",
-                             "ranks store into each other's memory"});
+                             "ranks store into each other's memory", false, true});
   std::string words = "16M";
   bool weak = false, no_verify = false;
   command.app()

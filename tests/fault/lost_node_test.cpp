@@ -183,7 +183,9 @@ void lose_a_node(World& world, const Case& of, std::chrono::milliseconds after) 
     return;
   }
   Killings::agrees();
-  const double deadline_s = of.fault == Fault::stop ? 3 : static_cast<double>(world.config().deadline_ns) / 1e9;
+  // A rank that waits for the silent one itself notices it up to a second after those that wait for this rank.
+  const bool is_silent = of.fault == Fault::stop || of.fault == Fault::loss;
+  const double deadline_s = static_cast<double>(world.config().deadline_ns) / 1e9 + (is_silent ? 1 : 0);
   Team& team = world.survivors(static_cast<std::int64_t>(deadline_s * 1e9));
   const double took_s = Killings::went_on();
   // A rank that is alive, but silent, has a second from the last rank's call on, also if the deadline has passed.

@@ -8,6 +8,7 @@
 #include <future>
 #include <numeric>
 
+#include "common/core_share.hpp"
 #include "common/metered.hpp"
 #include "common/program.hpp"
 #include "common/reference.hpp"
@@ -43,8 +44,10 @@ std::vector<std::int32_t> reference_levels(beeline::World& world, const Kronecke
   apps::Progress progress(world, "reference", 1);
   std::future<std::vector<std::int32_t>> levels;
   if (world.rank() == 0)
-    levels =
-        std::async(std::launch::async, [&graph, root] { return Serial(graph, apps::hardware_threads()).levels(root); });
+    levels = std::async(std::launch::async, [&graph, root] {
+      apps::leave_core();
+      return Serial(graph, apps::hardware_threads()).levels(root);
+    });
   for (bool works = true; works;) {
     const bool mine = levels.valid() && levels.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready;
     works = world.allreduce(mine ? 1u : 0u) != 0;

@@ -2,12 +2,23 @@
 #include "common/core_share.hpp"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include "common/memory_budget.hpp"
 
 namespace apps {
 
 namespace {
+
+/// The cores that this process could use before it was bound to one; none if it is not bound.
+cpu_set_t all_cores = {};
+
+/// Whether this process has the cores of the process that started it. A launcher that gives its ranks cores of their
+/// own shares the cores out itself, and a rank does not know which the others have.
+bool has_cores_of_parent(const cpu_set_t& own) {
+  cpu_set_t parents;
+  return ::sched_getaffinity(::getppid(), sizeof parents, &parents) == 0 && CPU_EQUAL(&own, &parents);
+}
 
 /// Whether all ranks are known to run on this machine: their launcher says so, or its server has a local address.
 bool are_on_one_machine(const beeline::Config& config) {
@@ -19,7 +30,7 @@ bool are_on_one_machine(const beeline::Config& config) {
 int stay_on_a_core(const beeline::Config& config) {
   cpu_set_t allowed;
   if (config.threads || config.host_threads > 1 || config.split_nodes > 1 || !are_on_one_machine(config) ||
-      ::sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+      ::sched_getaffinity(0, sizeof allowed, &allowed) != 0 || !has_cores_of_parent(allowed))
     return 0;
   const int cores = CPU_COUNT(&allowed);
   if (config.size < cores || !machine_for(config.device).gpus.empty()) return 0;
@@ -29,9 +40,15 @@ int stay_on_a_core(const beeline::Config& config) {
     cpu_set_t mine;
     CPU_ZERO(&mine);
     CPU_SET(core, &mine);
-    return ::sched_setaffinity(0, sizeof mine, &mine) == 0 ? cores : 0;
+    if (::sched_setaffinity(0, sizeof mine, &mine) != 0) return 0;
+    all_cores = allowed;
+    return cores;
   }
   return 0;
+}
+
+void leave_core() {
+  if (CPU_COUNT(&all_cores) > 0) static_cast<void>(::sched_setaffinity(0, sizeof all_cores, &all_cores));
 }
 
 }  // namespace apps

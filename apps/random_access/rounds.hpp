@@ -15,6 +15,7 @@ namespace random_access {
 /// Rounds that a block fills before it empties the boxes of the first of them, so that ranks need not run in step. At
 /// least 2: the only thread of a host rank awaits round n - lag + 1 before it sends round n.
 inline constexpr std::uint32_t lag_on_gpus = 2, lag_on_hosts = 8;
+static_assert(lag_on_gpus >= 2 && lag_on_hosts >= 2);
 
 /// The boxes of a rank, and what a block counts. Rounds take turns with 2 `lag` boxes of a sender: before a block sends
 /// round n it has emptied the boxes of round n - lag, so its signal of round n also acknowledges those boxes. It fills

@@ -16,8 +16,8 @@ inline constexpr unsigned colours = 2, components = 3;
 /// rectangle share neighbours, which the multiprocessor then loads once.
 inline constexpr std::uint32_t tile_columns = 32, tile_rows = 8, block_threads = tile_columns * tile_rows;
 /// Consecutive planes at most in which a block of a GPU updates a rectangle. Each thread keeps the spins above and
-/// below it in registers: they are loaded once, not three times, and positions are computed once. More planes would be
-/// more than the second-level cache holds for the rectangles beside them.
+/// below it in registers: they are loaded once, not three times, and positions are computed once. Neither this nor
+/// other numbers of planes have been measured.
 inline constexpr std::uint32_t most_planes_of_tile = 4;
 
 /// A rank's planes. Each colour has an array of its own, whose rows hold every second site along x. A plane of a colour

@@ -111,7 +111,8 @@ def mpirun_command(world: World, on_a_core: bool = False) -> list[str]:
 
     If there are more host ranks than cores, Open MPI's waits yield their core: otherwise each wait would last a time
     slice. If the machine counts as several nodes, Open MPI uses TCP only, as Beeline does between nodes.
-      on_a_core  if no core is left over, host ranks stay on one core each, as those of Beeline's applications do
+      on_a_core  if no core is left over, host ranks on one node stay on one core each, as those of Beeline's
+                 applications do (Open MPI only)
     """
     mpirun = shutil.which("mpirun")
     if mpirun is None:
@@ -121,11 +122,12 @@ def mpirun_command(world: World, on_a_core: bool = False) -> list[str]:
     if "Open MPI" in version or "OpenRTE" in version:
         device = world.device or os.environ.get("BEELINE_DEVICE")
         cores = len(os.sched_getaffinity(0))
-        binds = on_a_core and device == "cpu" and world.ranks >= cores
+        nodes = world.split_nodes or 1
+        binds = on_a_core and device == "cpu" and world.ranks >= cores and nodes == 1
         options = ["--map-by", "core"] if binds else []
         options += ["--bind-to", "core:overload-allowed,if-supported" if binds else "none", "--oversubscribe"]
         options += ["--mca", "mpi_yield_when_idle", "1"] if device == "cpu" and world.ranks > cores else []
-        options += ["--mca", "pml", "ob1", "--mca", "btl", "self,tcp"] if (world.split_nodes or 1) > 1 else []
+        options += ["--mca", "pml", "ob1", "--mca", "btl", "self,tcp"] if nodes > 1 else []
         options += ["--allow-run-as-root"] if os.geteuid() == 0 else []
     variables = list(world.variables)
     variables += [] if world.device is None else [f"BEELINE_DEVICE={world.device}"]

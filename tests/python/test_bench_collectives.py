@@ -95,6 +95,8 @@ def test_mpi_gives_its_core_away_where_ranks_share_cores(tmp_path: Path, monkeyp
     bound = {ranks: " ".join(mpirun_command(World(ranks, device="cpu"), on_a_core=True)) for ranks in (1, 2)}
     assert "--bind-to none" in bound[1]
     assert "--map-by core --bind-to core:overload-allowed" in bound[2]
+    nodes = mpirun_command(World(2, device="cpu", split_nodes=2), on_a_core=True)
+    assert "--bind-to none" in " ".join(nodes)
     one_node = " ".join(mpirun_command(World(2, device="cpu", split_nodes=1)))
     assert " BEELINE_SPLIT_NODES=1 " in one_node  # whatever the environment says
     assert "btl" not in one_node

@@ -107,8 +107,8 @@ class UcxPair final : public Pair {
 
  private:
   void check(ucs_status_t status, const char* call) const {
-    require(status == UCS_OK, Status::internal,
-            fmt::format("bare UCX: {}: {}", call, library_.ucs_status_string(status)));
+    if (status != UCS_OK)
+      throw Error(Status::internal, fmt::format("bare UCX: {}: {}", call, library_.ucs_status_string(status)));
   }
   ucp_request_param_t counted() {
     ucp_request_param_t how{};
@@ -131,11 +131,12 @@ class UcxPair final : public Pair {
   template <class Done>
   void until(Done done, const char* what) {
     const std::uint64_t start = machine::clock_ns();
+    const auto deadline_ns = static_cast<std::uint64_t>(bench_.world().config().deadline_ns);
     while (!done()) {
       library_.ucp_worker_progress(worker_);
       check(failed_, what);
-      require(machine::clock_ns() - start < static_cast<std::uint64_t>(bench_.world().config().deadline_ns),
-              Status::deadline, fmt::format("bare UCX: {} has not ended", what));
+      if (machine::clock_ns() - start >= deadline_ns)
+        throw Error(Status::deadline, fmt::format("bare UCX: {} has not ended", what));
     }
   }
   static ucs_status_t on_message(void* self, const void* header, std::size_t, void* data, std::size_t bytes,

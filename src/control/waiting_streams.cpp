@@ -94,8 +94,8 @@ ArmedOperation WaitingStreams::arm(const TriggeredCommands& what) {
   Lane& lane = lane_for(what);
   const auto number = static_cast<std::uint32_t>(&lane - lanes_.data());
   has_changed_ = true;
+  changed_.notify_one();  // also where `enqueue` throws: then the operation waits for its deadline
   enqueue(lane, what, &client_.completed[number]);
-  changed_.notify_one();
   return {number, static_cast<std::uint32_t>(lane.numbered)};
 }
 
@@ -157,7 +157,7 @@ void WaitingStreams::enqueue(Lane& lane, const TriggeredCommands& what, std::uin
   lane.armed.push_back({what.threshold, machine::clock_ns(), deadline_ns, what.commands[0]});
   ++lane.numbered;
   const SignalWrite over{completed, lane.numbered};
-  bool is_told = false;
+  bool is_published = false;
   std::exception_ptr failure;
   try {
     if (client_.move_guarded) client_.move_guarded(stream, moves[0], moves[1], guard_of(lane, lane.numbered));
@@ -167,11 +167,11 @@ void WaitingStreams::enqueue(Lane& lane, const TriggeredCommands& what, std::uin
       else if (i + 1 < what.count)
         stream.write_signal(moves[i].signal, moves[i].value);
       else
-        stream.write_signals({moves[i].signal, moves[i].value}, over), is_told = true;
+        stream.write_signals({moves[i].signal, moves[i].value}, over), is_published = true;
   } catch (const Error&) {
     failure = std::current_exception();
   }
-  if (!is_told) stream.write_signal(over.signal, over.value);
+  if (!is_published) stream.write_signal(over.signal, over.value);
   if (failure) std::rethrow_exception(failure);
 }
 

@@ -222,7 +222,7 @@ class SegmentMappings::Implementation {
       offer.start = found.start, offer.handle = handle;
       segment.entry = entry, segment.generation = ++generation_;
       write(offer.generation, segment.generation);
-      tell();
+      publish_change();
     } catch (const Error& error) {
       segment.reason = error.what();
     }
@@ -243,12 +243,12 @@ class SegmentMappings::Implementation {
   void withdraw(Segments::iterator found) {
     if (found->second.entry != segments) {
       write(board(rank()).offers[found->second.entry].generation, 0);
-      tell();
+      publish_change();
     }
     segments_.erase(found);
   }
 
-  void tell() { write(board(rank()).changes, board(rank()).changes + 1); }
+  void publish_change() { write(board(rank()).changes, board(rank()).changes + 1); }
 
   /// Withdraws the next segment in turn if its memory was freed.
   void look_at_one_segment() {

@@ -94,7 +94,8 @@ class NetworkEngine final : public Engine, Waker, detail::WaitWork, UnmapWatcher
   };
   void send_or_wake_thread() noexcept;
   bool work() noexcept override;  // WaitWork
-  void look_for_answer();
+  /// Returns whether its turns have left work: see RemoteExchange::has_left_work.
+  bool look_for_answer();
   /// Does some work. If another thread is working, that thread looks for work again instead.
   template <class Work>
   bool try_work(Work some) noexcept;
@@ -118,6 +119,7 @@ class NetworkEngine final : public Engine, Waker, detail::WaitWork, UnmapWatcher
   /// What this rank still expects from a peer, for logs and errors.
   [[nodiscard]] std::string missing_from(int peer) const;
   void ring() noexcept;
+  void ring_if_asleep() noexcept;
   void run();
   void sleep();
   /// Sleeps while waiting threads do the work. Returns whether they do, and nothing rang meanwhile.
@@ -257,12 +259,14 @@ void NetworkEngine::ring() noexcept {
 void NetworkEngine::wake() noexcept {
   turns_.announce();
   if (works_alone()) return ring();
-  static_cast<void>(try_work([this] {
+  bool has_left_work = false;
+  static_cast<void>(try_work([&] {
     const bool any = exchange_.sender.send_posted();
     if (!any) exchange_.peers.ask();  // nothing was posted: a caller waits for earlier commands
-    look_for_answer();
+    has_left_work = look_for_answer() || has_left_work;
     return any;
   }));
+  if (has_left_work) ring_if_asleep();
 }
 
 /// If another thread works now, or commands are left: either this sees that the engine's thread sleeps, or that thread
@@ -277,26 +281,35 @@ void NetworkEngine::send_or_wake_thread() noexcept {
   if (now == Rest::asleep || (now == Rest::helped && !helpers_.has_worked(machine::clock_ns()))) ring();
 }
 
-void NetworkEngine::look_for_answer() {
+bool NetworkEngine::look_for_answer() {
   const RemotePeer* const asked = exchange_.sender.asked();
-  if (asked == nullptr) return;
+  bool has_left_work = false;
+  if (asked == nullptr) return has_left_work;
   const std::uint64_t start = machine::clock_ns();
   helpers_.count(start);  // the engine's thread would only contend for the core
-  for (unsigned idle = 0; asked->unanswered != 0 && machine::clock_ns() - start < answer_spin_ns;)
-    if (!exchange_.turn() && ++idle % idle_turns_per_yield == 0) ::sched_yield();
+  for (unsigned idle = 0; asked->unanswered != 0 && machine::clock_ns() - start < answer_spin_ns;) {
+    const bool had_work = exchange_.turn();
+    has_left_work = had_work && exchange_.has_left_work();
+    if (!had_work && ++idle % idle_turns_per_yield == 0) ::sched_yield();
+  }
+  return has_left_work;
 }
 
-/// This may be the calling thread's last work for a long time. While the engine's thread sleeps, nothing more that
-/// arrives would wake it for what is left.
+/// For work that the calling thread leaves: that may have been its last work for a long time. While the engine's thread
+/// sleeps, nothing more that arrives would wake it for what is left.
+void NetworkEngine::ring_if_asleep() noexcept {
+  if (resting_.load() == Rest::asleep) ring();
+}
+
 bool NetworkEngine::work() noexcept {
   helpers_.count(machine::clock_ns());
   bool has_left_work = false;
   const bool any = try_work([&] {
     const bool had_work = exchange_.turn();
-    has_left_work = had_work && exchange_.has_left_work();
+    has_left_work = (had_work || has_left_work) && exchange_.has_left_work();
     return had_work;
   });
-  if (has_left_work && resting_.load() == Rest::asleep) ring();
+  if (has_left_work) ring_if_asleep();
   return any;
 }
 
@@ -339,6 +352,8 @@ void NetworkEngine::sleep() {
   resting_ = Rest::asleep;
   if (turns_.may_sleep([this] { return exchange_.arm(); }))
     rest(static_cast<std::uint64_t>(longest_sleep_us_) * 1'000, true);
+  else
+    ::sched_yield();  // a thread that has the lock, or brings work, may need this core
   resting_ = Rest::none;
 }
 

@@ -79,13 +79,17 @@ class RemoteSender {
 
   struct SentFromRings {
     bool any = false;
-    bool all = true;  ///< no command was left, for lack of a lock or since there are more than a batch
+    bool all = true;  ///< no command was left, for lack of a lock or since there are more than a batch. Commands whose
+                      ///< target has no room are not counted: its acknowledgement wakes the engine
   };
   ///   may_lock  whether the calling thread may become a user of memory
   SentFromRings send_from_rings(bool may_lock);
   /// Whether this rank's memory that a command names is copied under the lock of its users.
   [[nodiscard]] static bool needs_lock(const PostedCommand& posted) {
-    return !posted.is_sent() && (posted.is_checked || is_batch(posted.command));
+    const Command& command = posted.command;
+    if (posted.is_sent()) return false;
+    if (posted.is_checked || is_batch(command)) return true;
+    return puts_rows(command) && !local_rows(without_signal(command)).is_whole();
   }
   /// The command of a ring that is sent next; nullptr if there is none, or its target has no room for it.
   [[nodiscard]] PostedCommand* next_of(PostedCommands& ring);

@@ -104,6 +104,19 @@ TEST_F(RemoteParts, LeaveCommandsThatNeedALock) {
   exchange_->sender.close(safe);
 }
 
+TEST_F(RemoteParts, LeavePutsOfSeparateRowsWhichAreCopiedUnderALock) {
+  QueueToOtherNode queue;
+  exchange_->sender.open(static_cast<CarriedQueue&>(queue));
+  Command rows = put_of(64, memory_.data(), 8);
+  rows.rows = 2, rows.local_stride = 16;
+  queue.post(rows);
+  EXPECT_FALSE(exchange_->sender.send_posted_without_locks());
+  EXPECT_TRUE(worker_->of(MessageKind::command).empty());
+  EXPECT_TRUE(exchange_->sender.send_posted());
+  EXPECT_EQ(1u, worker_->of(MessageKind::command).size());
+  exchange_->sender.close(queue);
+}
+
 TEST_F(RemoteParts, EndCommandsToARankThatIsLost) {
   post(put_of(64, source_.data(), 8));
   exchange_->turn();
@@ -463,7 +476,7 @@ class HelpedRemoteEngine : public RemoteParts {
 /// A message arrives in the last work of a waiting thread, while the engine's thread sleeps: its acknowledgement does
 /// not wait until that thread wakes by itself, after 10 ms.
 TEST_F(HelpedRemoteEngine, LeavesAcknowledgementsToItsThread) {
-  constexpr std::size_t rounds = 20, least_soon = 15;
+  constexpr std::size_t rounds = 20, least_soon = 10;
   const auto helper = std::this_thread::get_id();
   bool is_there = false;
   std::uint64_t number = 0;
@@ -481,9 +494,9 @@ TEST_F(HelpedRemoteEngine, LeavesAcknowledgementsToItsThread) {
     while (is_there) static_cast<void>(detail::do_wait_work());
     const auto start = std::chrono::steady_clock::now();
     while (worker_->sends.load() == round) std::this_thread::sleep_for(100us);
-    if (std::chrono::steady_clock::now() - start < 2ms) ++soon;
+    if (std::chrono::steady_clock::now() - start < 5ms) ++soon;
   }
-  EXPECT_LE(least_soon, soon) << "of " << rounds << " within 2 ms";
+  EXPECT_LE(least_soon, soon) << "of " << rounds << " within 5 ms";
 }
 
 }  // namespace

@@ -165,7 +165,7 @@ void use_gpu(int index) {
   if (cuda_api::is_in_use(index)) return;
   int current = -1;
   cuda_api::check(cudaGetDevice(&current), "cudaGetDevice");
-  // A thread that has a context for a scope (`CurrentGpu`) would keep the GPU that cudaSetDevice names.
+  // Inside a `CurrentGpu`, cudaSetDevice would also change the GPU that the thread has afterwards.
   if (current != index || current_context() == nullptr) cuda_api::check(cudaSetDevice(index), "cudaSetDevice");
   used = {index, current_context()};
 }

@@ -57,7 +57,7 @@ TEST_P(ObjectsOfThreads, LaunchesOfThreadsFollowEachOther) {
       }
     });
   for (std::uint64_t launch = 0; launch < launches; ++launch)
-    ASSERT_LE(object[launch % object.size()], threads * launches);  // fetches a block between launches
+    EXPECT_LE(object[launch % object.size()], threads * launches);  // fetches a block between launches
   for (std::thread& launcher : launchers) launcher.join();
   for (std::size_t i = 0; i < object.size(); ++i) ASSERT_EQ(object[i], threads * launches) << i;
 }

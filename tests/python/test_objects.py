@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -80,8 +81,11 @@ def test_kernels_wait_for_the_hosts_access() -> None:
     ):
         pass
     short = make(deadline_s=0.05)
-    with short.on_device(), pytest.raises(beeline.DeadlineError, match="kernels"), short.host("read"):
-        pass
+    with short.on_device():
+        with pytest.raises(beeline.InvalidArgumentError, match="own DeviceAccess"), short.host("read"):
+            pass
+        with ThreadPoolExecutor(1) as other, pytest.raises(beeline.DeadlineError, match="kernels"):
+            other.submit(short.host("read").__enter__).result()
 
 
 def test_wrong_use_is_refused() -> None:

@@ -173,8 +173,9 @@ class HostAccess {
 
 /// Holds objects for work that the program puts on a stream itself, such as kernels of other libraries, or a graph's
 /// run: acquires them, and releases them to the host once the stream has passed the work that was put on it meanwhile.
-/// Launches and copies that use the objects on other streams wait for its end, and are refused with invalid_argument in
-/// the thread that holds the only access itself. Throws unavailable while a graph captures the stream.
+/// Launches and copies that use the objects on other streams wait for its end, and are refused with invalid_argument if
+/// the calling thread itself holds the only such access. Managed objects do not order launches of several streams.
+/// Throws unavailable while a graph captures the stream.
 class DeviceAccess {
  public:
   DeviceAccess(Stream& stream, std::vector<ObjectState*> objects);

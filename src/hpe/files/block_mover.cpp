@@ -214,6 +214,7 @@ void BlockMover::note_progress() {
   if (options_.progress && last_progress_ - last_report_ >= report_period) {
     last_report_ = last_progress_;
     options_.progress(moved_, plan_.bytes());
+    last_progress_ = Clock::now();  // without the time of the caller's function
   }
   if (last_progress_ - last_line_ < line_period) return;
   last_line_ = last_progress_;

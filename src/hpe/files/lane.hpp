@@ -43,7 +43,7 @@ class TakenLane {
   ~TakenLane();
   TakenLane(const TakenLane&) = delete;
   TakenLane& operator=(const TakenLane&) = delete;
-  /// Whether as many transfers have a lane as lanes are kept.
+  /// Whether transfers hold as many lanes as are kept for reuse.
   [[nodiscard]] static bool are_scarce();
   [[nodiscard]] FileLane& get() const { return *lane_; }
   /// Its calls or copies have not ended: it is used no more, and stays for ever.

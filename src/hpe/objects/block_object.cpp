@@ -174,8 +174,7 @@ void BlockObject::begin_access(Range range, Access access) {
   Held held(*this);
   require_usable();
   while (!uses_.are_over(blocks_)) {
-    require(!uses_.are_held_here(), Status::invalid_argument,
-            "a HostAccess to an object while this thread's own DeviceAccess to it is open: end that access first");
+    uses_.require_not_held_here();
     held.wait("kernels that use it");
   }
   make_current(blocks_of(range), access == Access::write);

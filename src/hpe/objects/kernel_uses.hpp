@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "beeline/core/error.hpp"
 #include "hpe/objects/block_map.hpp"
 #include "hpe/stream_state.hpp"
 
@@ -31,8 +32,8 @@ struct KernelUse {
   std::thread::id launcher{};      ///< the thread of the first of them
   bool is_shared = false;          ///< other threads have launches, too
   bool is_pending = false;
-  bool writes = false;             ///< part of the work since it was last over
-  bool has_sent = false;           ///< likewise, copies to the device
+  bool writes = false;             ///< whether any work since the use was last over writes
+  bool has_sent = false;           ///< whether that work includes copies to the device
   std::vector<SentBlocks> sent{};  ///< since the work was last over
 
   [[nodiscard]] bool is_of(const StreamState& other) const { return stream == &other && device == &other.device(); }
@@ -66,6 +67,12 @@ class KernelUses {
 
   [[nodiscard]] bool are_held_here() const {
     return std::any_of(uses_.begin(), uses_.end(), [](const KernelUse& use) { return use.is_held_here(); });
+  }
+
+  /// Throws invalid_argument if a HostAccess of this thread would wait for what only this thread can end.
+  void require_not_held_here() const {
+    require(!are_held_here(), Status::invalid_argument,
+            "a HostAccess to an object while this thread's own DeviceAccess to it is open: end that access first");
   }
 
   /// Whether all work has ended. Blocks that were not sent return to the host. Throws unavailable if a device has

@@ -64,7 +64,13 @@ class ManagedObject final : public ObjectState {
     stream.state().enqueue_own([&](beeline::Stream& own) { own.record(*use.reached); });
   }
 
-  void begin_access(Range, Access) override { await_kernels(); }
+  void begin_access(Range, Access) override {
+    {
+      const std::lock_guard lock(mutex_);
+      uses_.require_not_held_here();
+    }
+    await_kernels();
+  }
   void end_access() noexcept override {}
   void close() override { await_kernels(); }
 

@@ -44,8 +44,8 @@ double measure_megahertz() {
 }
 
 /// Prints in one piece, so that lines of ranks do not mix.
-void print(const char* text, std::va_list values) {
-  if (text == nullptr) return log_failure("gaspi_printf", "format is a null pointer");
+void print(const char* call, const char* text, std::va_list values) {
+  if (text == nullptr) return log_failure(call, "format is a null pointer");
   std::va_list again;
   va_copy(again, values);
   const int length = std::vsnprintf(nullptr, 0, text, values);
@@ -129,7 +129,7 @@ GASPI_EXPORT(cpu_frequency);
 void pgaspi_printf(const char* format, ...) {
   std::va_list values;
   va_start(values, format);
-  print(format, values);
+  print("gaspi_printf", format, values);
   va_end(values);
 }
 GASPI_EXPORT(printf);
@@ -137,7 +137,7 @@ GASPI_EXPORT(printf);
 void pgaspi_printf_to(gaspi_rank_t, const char* format, ...) {
   std::va_list values;
   va_start(values, format);
-  print(format, values);
+  print("gaspi_printf_to", format, values);
   va_end(values);
 }
 GASPI_EXPORT(printf_to);

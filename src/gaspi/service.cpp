@@ -90,7 +90,7 @@ void Service::ring() {
   {
     // The thread may have found the request without being asked, and may leave the world meanwhile.
     const std::lock_guard in_world(leaving_);
-    // If this fails, ranks were lost: then all ranks meet without being asked.
+    // If this fails, ranks were lost: then all ranks enter a round without being asked.
     if (process_.world_team_ != nullptr)
       static_cast<void>(beeline_signal_add(process_.world_team_, signals_ + doorbell, 1, coordinator(), service_queue));
   }

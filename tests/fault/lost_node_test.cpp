@@ -183,7 +183,7 @@ void lose_a_node(World& world, const Case& of, std::chrono::milliseconds after) 
     return;
   }
   Killings::agrees();
-  // A rank that waits for the silent one itself notices it up to a second after those that wait for this rank.
+  // The ranks that wait for the silent rank itself notice it up to a second later than the others.
   const bool is_silent = of.fault == Fault::stop || of.fault == Fault::loss;
   const double deadline_s = static_cast<double>(world.config().deadline_ns) / 1e9 + (is_silent ? 1 : 0);
   Team& team = world.survivors(static_cast<std::int64_t>(deadline_s * 1e9));

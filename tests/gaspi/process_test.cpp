@@ -336,7 +336,9 @@ TEST(GaspiThreads, RefuseWhatWouldWaitForEver) {
     const std::string log = logged_by([&] {
       GASPI_OK(gaspi_threads_init_user(2));
       GASPI_OK(gaspi_threads_run(end_the_set, &refused));
-      while (!refused.has_ended) std::this_thread::yield();
+      for (int wait = 0; wait < 10'000 && !refused.has_ended; ++wait)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      BEELINE_CHECK_EQ(true, refused.has_ended.load());
       GASPI_OK(gaspi_threads_term());
     });
     BEELINE_CHECK_EQ(3, refused.count);

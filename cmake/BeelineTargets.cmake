@@ -14,8 +14,8 @@ if(BEELINE_SANITIZE)
   if(BEELINE_SANITIZE STREQUAL "thread")
     target_compile_options(beeline_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-tsan>)
   else()
-    # AddressSanitizer itself finds null pointers and accesses beyond an object, also by pointers that overflow, whose
-    # checks take an eighth of the time to compile; checks of types take long, too.
+    # AddressSanitizer itself finds null pointers and accesses beyond an object, and so most that use a pointer that
+    # overflowed: checks of such pointers take an eighth of the time to compile. Checks of types take long, too.
     target_compile_options(beeline_options INTERFACE
       "$<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize=null,object-size,pointer-overflow,vptr;-fno-sanitize-recover=all>")
   endif()
@@ -119,9 +119,10 @@ macro(beeline_write_batch kind)
 endmacro()
 
 # beeline_sources_run_once(a.cpp ...): sources that parse options or print a line. Optimizing their templates of CLI11
-# and nlohmann_json takes long and gains nothing.
+# and nlohmann_json takes long and gains nothing. At -O0 their copies of inline functions may replace optimized ones
+# at link time: only builds for tests have it.
 set(BEELINE_OPTIONS_TO_RUN_ONCE -O1)
-if(BEELINE_SANITIZE OR BEELINE_BATCHES)
+if(BEELINE_SANITIZE OR (BEELINE_BATCHES AND NOT BEELINE_DEMO))
   set(BEELINE_OPTIONS_TO_RUN_ONCE -O0)
 endif()
 function(beeline_sources_run_once)

@@ -28,7 +28,7 @@ static inline double now_us(void) {
 }
 
 /// Operations of a batch of about 3 ms, if one takes `time_us`; at least 20, so that a delay does not make the sample,
-/// but no more than 60 ms hold: batches of large transfers would take minutes.
+/// but no more than fit into 60 ms: batches of large transfers would take minutes.
 static inline int operations_in_batch(double time_us) {
   const double time = time_us > 0.01 ? time_us : 0.01, most = time < 1 ? 20000 : 60000 / time;
   const double fit = 3000 / time < 20 ? 20 : 3000 / time, count = fit < most ? fit : most;

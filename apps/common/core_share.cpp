@@ -13,8 +13,8 @@ namespace {
 /// The cores that this process could use before it was bound to one; none if it is not bound.
 cpu_set_t all_cores = {};
 
-/// Whether this process has the cores of the process that started it. A launcher that gives its ranks cores of their
-/// own shares the cores out itself, and a rank does not know which the others have.
+/// Whether this process may use the same cores as the process that started it. Otherwise its launcher has chosen its
+/// cores already, and this process does not know which cores the launcher has chosen for the other ranks.
 bool has_cores_of_parent(const cpu_set_t& own) {
   cpu_set_t parents;
   return ::sched_getaffinity(::getppid(), sizeof parents, &parents) == 0 && CPU_EQUAL(&own, &parents);

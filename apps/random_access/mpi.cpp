@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// Method mpi, the baseline: in each round the CPU makes 1,024 numbers, sorts them by owner, and MPI exchanges counts
-/// and numbers. The owner's CPU applies what has arrived, or copies it to the GPU and launches a kernel: after it has
-/// made the numbers of the next round, so that it can prefetch meanwhile. Source: seed 000 section 6.9.3; HPC
-/// Challenge, MPI RandomAccess.
+/// and numbers. Numbers that have arrived are applied after those of the next round are made, so that the words can be
+/// prefetched meanwhile: by the owner's CPU, or by a kernel, to which the CPU copies them. Source: seed 000 section
+/// 6.9.3; HPC Challenge, MPI RandomAccess.
 
 #include <algorithm>
 

@@ -295,8 +295,8 @@ bool NetworkEngine::look_for_answer() {
   return has_left_work;
 }
 
-/// For work that the calling thread leaves: that may have been its last work for a long time. While the engine's thread
-/// sleeps, nothing more that arrives would wake it for what is left.
+/// Called by a thread that leaves work and may not come back for a long time. The engine's thread, which sleeps,
+/// wakes for messages that arrive, not for work that is there already.
 void NetworkEngine::ring_if_asleep() noexcept {
   if (resting_.load() == Rest::asleep) ring();
 }

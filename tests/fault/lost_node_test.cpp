@@ -183,7 +183,7 @@ void lose_a_node(World& world, const Case& of, std::chrono::milliseconds after) 
     return;
   }
   Killings::agrees();
-  // The ranks that wait for the silent rank itself notice it up to a second later than the others.
+  // A rank whose wait is for the silent rank fails up to a second later than a rank whose wait is for that rank.
   const bool is_silent = of.fault == Fault::stop || of.fault == Fault::loss;
   const double deadline_s = static_cast<double>(world.config().deadline_ns) / 1e9 + (is_silent ? 1 : 0);
   Team& team = world.survivors(static_cast<std::int64_t>(deadline_s * 1e9));

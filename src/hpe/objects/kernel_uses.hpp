@@ -37,7 +37,8 @@ struct KernelUse {
   std::vector<SentBlocks> sent{};  ///< since the work was last over
 
   [[nodiscard]] bool is_of(const StreamState& other) const { return stream == &other && device == &other.device(); }
-  /// Whether this thread alone can release what is acquired.
+  /// Whether the calling thread began all launches that are not released: if it waited for their release, no other
+  /// thread would end the wait.
   [[nodiscard]] bool is_held_here() const {
     return launches > 0 && !is_shared && launcher == std::this_thread::get_id();
   }

@@ -133,6 +133,22 @@ TEST(Files, OnStreamsOfEachDevice) {
   }
 }
 
+TEST(Files, VariantsOnStreams) {
+  const FileFolder folder;
+  const std::vector<std::byte> content = test_bytes(3 * mib + 5, 8);
+  make_file(folder / "from", content);
+  for (const FileVariant variant : {FileVariant::user, FileVariant::pinned, FileVariant::double_buffered}) {
+    const Device device = Device::all(1).front();
+    Stream stream(device);
+    const DeviceMemory memory(device, content.size());
+    read_file(folder / "from", memory.data(), content.size(), stream, {.variant = variant});
+    write_file(folder / "to", memory.data(), content.size(), stream, {.variant = variant});
+    stream.synchronize();
+    EXPECT_EQ(content_of(folder / "to"), content) << name(variant);
+    std::filesystem::remove(folder / "to");
+  }
+}
+
 TEST(Files, ObjectsOfEachProtocol) {
   const FileFolder folder;
   const std::size_t bytes = 3 * mib + 5;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <csetjmp>
 #include <csignal>
@@ -23,7 +24,7 @@
 #include "beeline/hpe/object.hpp"
 #include "hpe/objects/block_object.hpp"
 #include "hpe/objects/fault_service.hpp"
-#include "tests/hpe/object_kernels.hpp"
+#include "tests/hpe/object_cases.hpp"
 #include "tests/support/child_process.hpp"
 #include "tests/support/errors.hpp"
 
@@ -40,17 +41,6 @@ namespace {
 using namespace beeline::hpe;
 using beeline::Status;
 using namespace std::chrono_literals;
-
-constexpr std::size_t block = 4096, words_of_block = block / 8;
-
-ObjectOptions small(Protocol protocol = Protocol::protection, std::chrono::nanoseconds deadline = 20s) {
-  ObjectOptions options;
-  options.device = Device::host();
-  options.protocol = protocol;
-  options.block_bytes = block;
-  options.deadline = deadline;
-  return options;
-}
 
 sigjmp_buf outside;
 std::atomic<int> passed_on{0};
@@ -102,7 +92,7 @@ class Inaccessible {
 
 TEST(ObjectFaults, OfTheProgramReachItsHandler) {
   const OwnHandler handler;  // before the object
-  Object<char> object(4 * block, small());
+  Object<char> object(4 * block, small_blocks());
   const Inaccessible pages;
   EXPECT_FALSE(faults(object.data()));
   EXPECT_TRUE(faults(pages.start() + 5));
@@ -113,7 +103,7 @@ TEST(ObjectFaults, OfTheProgramReachItsHandler) {
 }
 
 TEST(ObjectFaults, AHandlerThatCameLaterIsPassedOnTo) {
-  Object<char> object(4 * block, small());
+  Object<char> object(4 * block, small_blocks());
   const OwnHandler handler;
   Stream stream(Device::host());
   run_on(stream, object, [](char* all, std::size_t count) { std::memset(all, 7, count); });  // puts ours in front
@@ -125,7 +115,7 @@ TEST(ObjectFaults, AHandlerThatCameLaterIsPassedOnTo) {
 
 TEST(ObjectFaults, DeviceOnlyIsNotForTheHost) {
   const OwnHandler handler;
-  ObjectOptions options = small();
+  ObjectOptions options = small_blocks();
   options.hint = Hint::device_only;
   Object<char> object(4 * block, options);
   EXPECT_TRUE(faults(object.data()));
@@ -137,7 +127,7 @@ TEST(ObjectFaults, DeviceOnlyIsNotForTheHost) {
 
 TEST(ObjectFaults, AKernelThatDoesNotEndIsAFaultAtTheDeadline) {
   const OwnHandler handler;
-  Object<char> object(4 * block, small(Protocol::protection, 50ms));
+  Object<char> object(4 * block, small_blocks(Protocol::protection, 50ms));
   Stream stream(Device::host());
   std::atomic<bool> may_end{false};
   run_on(stream, object, [&](char*, std::size_t) {
@@ -150,12 +140,28 @@ TEST(ObjectFaults, AKernelThatDoesNotEndIsAFaultAtTheDeadline) {
   EXPECT_FALSE(faults(object.data()));
 }
 
+TEST(ObjectFaults, WithinTheThreadsOwnDeviceAccessFailAtOnce) {
+  const OwnHandler handler;
+  Object<char> object(4 * block, small_blocks());
+  Stream stream(Device::host());
+  const auto began = std::chrono::steady_clock::now();
+  {
+    const DeviceAccess access(stream, {&object.state()});
+    EXPECT_TRUE(faults(object.data()));
+    detail::BlockObject& asked = static_cast<detail::BlockObject&>(object.state());
+    EXPECT_EQ(detail::FaultService::get().resolve(asked, {0, true, ::gettid()}), detail::FaultResult::failed);
+    EXPECT_EQ(detail::FaultService::get().resolve(asked, {0, true, ::gettid() + 1}), detail::FaultResult::waiting);
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 10s) << "not at the deadline";
+  EXPECT_FALSE(faults(object.data()));
+}
+
 TEST(ObjectFaults, InsideTheHandlersOwnPathReachTheProgramsHandler) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "ThreadSanitizer does not survive a jump out of a fault inside its own memcpy";
 #endif
   const OwnHandler handler;
-  Object<char> object(4 * block, small());
+  Object<char> object(4 * block, small_blocks());
   Stream stream(Device::host());
   run_on(stream, object, [](char* all, std::size_t) { all[0] = 1; });
   stream.synchronize();
@@ -169,7 +175,7 @@ TEST(ObjectFaults, InsideTheHandlersOwnPathReachTheProgramsHandler) {
 
 TEST(ObjectFaults, ALostDeviceIsAFault) {
   const OwnHandler handler;
-  Object<char> object(4 * block, small());
+  Object<char> object(4 * block, small_blocks());
   Stream stream(Device::host(59));
   run_on(stream, object, [](char* all, std::size_t) { all[0] = 1; });
   stream.synchronize();
@@ -183,7 +189,7 @@ TEST(ObjectFaults, EndTheProcessAsBefore) {
   EXPECT_EXIT(
       {
         ::signal(SIGSEGV, SIG_DFL);
-        Object<char> object(4 * block, small());
+        Object<char> object(4 * block, small_blocks());
         object[5] = 1;
         const Inaccessible pages;
         *static_cast<volatile char*>(pages.start()) = 1;
@@ -192,7 +198,7 @@ TEST(ObjectFaults, EndTheProcessAsBefore) {
   EXPECT_EXIT(
       {
         ::signal(SIGSEGV, SIG_DFL);
-        Object<char> object(4 * block, small());
+        Object<char> object(4 * block, small_blocks());
         object[5] = 1;
         ::raise(SIGSEGV);
       },
@@ -200,7 +206,7 @@ TEST(ObjectFaults, EndTheProcessAsBefore) {
 }
 
 TEST(ObjectFaults, OfThreadsThatEndAreServed) {
-  Object<std::uint64_t> object(64 * words_of_block, small());
+  Object<std::uint64_t> object(64 * words_of_block, small_blocks());
   Stream stream(Device::host());
   for (std::uint64_t round = 1; round <= 10; ++round) {
     run_on(stream, object, add_to_all(1));
@@ -211,7 +217,7 @@ TEST(ObjectFaults, OfThreadsThatEndAreServed) {
 
 TEST(ObjectFaults, AForkedProcessKeepsWhatTheHostHad) {
   for (const Protocol protocol : {Protocol::protection, Protocol::tracking}) {
-    Object<std::uint64_t> object(4 * words_of_block, small(protocol));
+    Object<std::uint64_t> object(4 * words_of_block, small_blocks(protocol));
     Stream stream(Device::host());
     run_on(stream, object, add_to_all(5));
     EXPECT_EQ(object[0], 5u);
@@ -233,6 +239,26 @@ TEST(ObjectFaults, AForkedProcessKeepsWhatTheHostHad) {
   }
 }
 
+/// A system call waits for the kernel, fails at the deadline, and succeeds after the next launch.
+TEST(TrackedObjects, SystemCallsEndAtTheDeadline) {
+  Object<char> object(4 * block, small_blocks(Protocol::tracking, 50ms));
+  if (object.memory().statistics().protocol != Protocol::tracking) GTEST_SKIP() << "userfaultfd is not permitted here";
+  Stream stream(Device::host());
+  std::atomic<bool> may_end{false};
+  run_on(stream, object, [&](char*, std::size_t) {
+    while (!may_end) std::this_thread::sleep_for(1ms);
+  });
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  EXPECT_EQ(::write(ends[1], object.data(), 1), -1);
+  EXPECT_EQ(errno, EFAULT);
+  may_end = true;
+  run_on(stream, object, [](char* all, std::size_t) { all[0] = 'r'; });
+  EXPECT_EQ(::write(ends[1], object.data(), 1), 1);
+  EXPECT_EQ(object[0], 'r');
+  for (const int end : ends) ::close(end);
+}
+
 /// Takes all rights of the superuser from this process.
 void drop_rights() {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
@@ -252,7 +278,7 @@ TEST(TrackedObjects, FallBackWithoutRights) {
   EXPECT_EXIT(
       {
         drop_rights();
-        const ObjectOptions tracked = small(Protocol::tracking);
+        const ObjectOptions tracked = small_blocks(Protocol::tracking);
         Object<std::uint64_t> first(words_of_block, tracked);
         Object<std::uint64_t> second(words_of_block, tracked);
         Stream stream(Device::host());
@@ -267,7 +293,7 @@ TEST(TrackedObjects, FallBackWithoutRights) {
 /// Threads write words of their own while kernels add to all words; at the end each word is the sum.
 void check_that_no_write_is_lost(Protocol protocol, std::size_t threads, std::size_t writes) {
   constexpr std::size_t words = 4096;  // of a thread: interleaved with those of others inside blocks
-  ObjectOptions options = small(protocol, 60s);
+  ObjectOptions options = small_blocks(protocol, 60s);
   Object<std::uint64_t> object(words * threads, options);
   Stream stream(Device::host());
   std::atomic<std::size_t> running{threads};
@@ -318,7 +344,7 @@ std::size_t writes_of_each_thread() {
 /// asleep. Each block that it made current is read without a fault.
 TEST(ObjectFaults, TheServiceMakesBlocksCurrent) {
   constexpr std::size_t blocks = 64, threads = 4;
-  Object<std::uint64_t> object(blocks * words_of_block, small());
+  Object<std::uint64_t> object(blocks * words_of_block, small_blocks());
   Stream stream(Device::host());
   run_on(stream, object, add_to_all(9));
   stream.synchronize();
@@ -329,7 +355,8 @@ TEST(ObjectFaults, TheServiceMakesBlocksCurrent) {
     all.emplace_back([&, t] {
       for (std::size_t i = t; i < blocks; i += threads) {
         asked.pin();
-        if (detail::FaultService::get().resolve(asked, i * block, false) == detail::FaultResult::resolved) ++resolved;
+        const detail::HostFault fault{i * block, false, ::gettid()};
+        if (detail::FaultService::get().resolve(asked, fault) == detail::FaultResult::resolved) ++resolved;
         asked.unpin();
         if (i % 16 == t) std::this_thread::sleep_for(1ms);
       }

@@ -21,7 +21,7 @@
 #include "beeline/hpe/files.hpp"
 #include "beeline/hpe/memory.hpp"
 #include "tests/hpe/file_folder.hpp"
-#include "tests/hpe/object_kernels.hpp"
+#include "tests/hpe/object_cases.hpp"
 #include "tests/support/errors.hpp"
 #include "tests/support/ranks.hpp"
 
@@ -33,28 +33,14 @@ using namespace beeline::hpe;
 using beeline::Status;
 using namespace std::chrono_literals;
 
-constexpr std::size_t block = 4096, words_of_block = block / 8;
-
 ObjectOptions blocks_of(std::size_t bytes) {
-  ObjectOptions options;
-  options.device = Device::host();
+  ObjectOptions options = small_blocks();
   options.block_bytes = bytes;
   return options;
 }
 
-class Objects : public testing::TestWithParam<Protocol> {
- protected:
-  [[nodiscard]] ObjectOptions options(Hint hint = Hint::none) const {
-    ObjectOptions with = blocks_of(block);
-    with.protocol = GetParam();
-    with.hint = hint;
-    with.deadline = 20s;
-    return with;
-  }
-};
-
-INSTANTIATE_TEST_SUITE_P(Host, Objects, testing::Values(Protocol::protection, Protocol::tracking),
-                         [](const auto& each) { return std::string(name(each.param)); });
+class Objects : public EachProtocol {};
+INSTANTIATE_TEST_SUITE_P(Host, Objects, host_protocols, protocol_name);
 
 TEST_P(Objects, AreZeroOnHostAndDevice) {
   Object<std::uint64_t> object(10 * words_of_block, options());
@@ -268,9 +254,7 @@ TEST_P(Objects, SystemCallsUseThemInAHostAccess) {
 }
 
 TEST(TrackedObjects, SystemCallsNeedNoHostAccess) {
-  ObjectOptions tracked = blocks_of(block);
-  tracked.protocol = Protocol::tracking;
-  Object<char> object(4 * block, tracked);
+  Object<char> object(4 * block, small_blocks(Protocol::tracking));
   if (object.memory().statistics().protocol != Protocol::tracking)
     GTEST_SKIP() << "userfaultfd with Linux 6.7's features is not permitted here";
   Stream stream(Device::host());
@@ -398,17 +382,17 @@ TEST(ObjectOptions, ThatAreWrongAreRefused) {
                           std::size_t count = 1) {
     check_error(Status::invalid_argument, words, [&] { Object<int>(count, options); });
   };
-  refused({"0 bytes"}, blocks_of(block), 0);
-  refused({"too many elements"}, blocks_of(block), SIZE_MAX);
+  refused({"0 bytes"}, small_blocks(), 0);
+  refused({"too many elements"}, small_blocks(), SIZE_MAX);
   refused({"blocks of 5000 bytes", "power of two"}, blocks_of(5000));
   refused({"blocks of 512 bytes", "at least 4096"}, blocks_of(512));
-  ObjectOptions managed = blocks_of(block);
+  ObjectOptions managed = small_blocks();
   managed.protocol = Protocol::managed;
   refused({"managed memory is memory of GPUs", "host device 0"}, managed);
 }
 
 TEST(ObjectLimits, AreNamed) {
-  const ObjectOptions small = blocks_of(block);
+  const ObjectOptions small = small_blocks();
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
   rlimit low = before;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Objects that several threads and streams use at the same time.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -14,7 +17,7 @@
 
 #include "beeline/hpe/copy.hpp"
 #include "beeline/hpe/object.hpp"
-#include "tests/hpe/object_kernels.hpp"
+#include "tests/hpe/object_cases.hpp"
 #include "tests/support/errors.hpp"
 
 namespace beeline_test::objects_of_threads {
@@ -25,22 +28,13 @@ using namespace beeline::hpe;
 using beeline::Status;
 using namespace std::chrono_literals;
 
-constexpr std::size_t block = 4096, words_of_block = block / 8;
+class ObjectsOfThreads : public EachProtocol {};
+INSTANTIATE_TEST_SUITE_P(Host, ObjectsOfThreads, host_protocols, protocol_name);
 
-class ObjectsOfThreads : public testing::TestWithParam<Protocol> {
- protected:
-  [[nodiscard]] ObjectOptions options() const {
-    ObjectOptions with;
-    with.device = Device::host();
-    with.protocol = GetParam();
-    with.block_bytes = block;
-    with.deadline = 20s;
-    return with;
-  }
-};
-
-INSTANTIATE_TEST_SUITE_P(Host, ObjectsOfThreads, testing::Values(Protocol::protection, Protocol::tracking),
-                         [](const auto& each) { return std::string(name(each.param)); });
+/// As errors name the object.
+std::string address_of(const Object<std::uint64_t>& object) {
+  return fmt::format("the object at {}", static_cast<const void*>(object.data()));
+}
 
 /// Between the acquisition and the release of one thread's launch, another thread's must not begin.
 TEST_P(ObjectsOfThreads, LaunchesOfThreadsFollowEachOther) {
@@ -88,12 +82,42 @@ TEST_P(ObjectsOfThreads, AreHeldForOneStreamAtATime) {
     const DeviceAccess access(first, {&object.state()});
     const DeviceAccess once_more(first, {&object.state()});
     run_on(first, object, add_to_all(1));
-    check_error(Status::invalid_argument, {"own DeviceAccess", "another stream"},
+    check_error(Status::invalid_argument, {"own DeviceAccess", "another stream", address_of(object)},
                 [&] { run_on(second, object, add_to_all(1)); });
-    check_error(Status::invalid_argument, {"own DeviceAccess"}, [&] { HostAccess(object, Access::read); });
+    check_error(Status::invalid_argument, {"own DeviceAccess", address_of(object)},
+                [&] { HostAccess(object, Access::read); });
   }
   run_on(second, object, add_to_all(1));
   EXPECT_EQ(object[0], 2u);
+}
+
+/// A thread's second access to a stream's work is its own again once another thread's has ended.
+TEST_P(ObjectsOfThreads, AnAccessOfAnotherThreadIsForgotten) {
+  Object<std::uint64_t> object(words_of_block, options());
+  Stream first(Device::host(0)), second(Device::host(1));
+  const DeviceAccess access(first, {&object.state()});
+  std::thread([&] { run_on(first, object, add_to_all(1)); }).join();
+  check_error(Status::invalid_argument, {"own DeviceAccess", address_of(object)},
+              [&] { run_on(second, object, add_to_all(1)); });
+}
+
+/// The kernel answers a system call, and the thread is not made to wait for what it alone can end.
+TEST_P(ObjectsOfThreads, SystemCallsWithinTheOwnDeviceAccessFailAtOnce) {
+  Object<std::uint64_t> object(words_of_block, options());
+  Stream stream(Device::host());
+  run_on(stream, object, add_to_all(1));
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  const auto began = std::chrono::steady_clock::now();
+  {
+    const DeviceAccess access(stream, {&object.state()});
+    EXPECT_EQ(::write(ends[1], object.data(), 8), -1);
+    EXPECT_EQ(errno, EFAULT);
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 10s) << "not at the deadline";
+  EXPECT_EQ(object[0], 1u) << "the access has ended";
+  EXPECT_EQ(::write(ends[1], object.data(), 8), 8);
+  for (const int end : ends) ::close(end);
 }
 
 /// Neither thread waits for an object that the other one holds.

@@ -174,8 +174,9 @@ class HostAccess {
 /// Holds objects for work that the program puts on a stream itself, such as kernels of other libraries, or a graph's
 /// run: acquires them, and releases them to the host once the stream has passed the work that was put on it meanwhile.
 /// Launches and copies that use the objects on other streams wait for its end, and are refused with invalid_argument if
-/// the calling thread itself holds the only such access. Managed objects do not order launches of several streams.
-/// Throws unavailable while a graph captures the stream.
+/// the calling thread itself holds the only such access; so is a `HostAccess`, and the thread's plain access to an
+/// object is a fault of the program. Managed objects do not order launches of several streams. Throws unavailable while
+/// a graph captures the stream.
 class DeviceAccess {
  public:
   DeviceAccess(Stream& stream, std::vector<ObjectState*> objects);

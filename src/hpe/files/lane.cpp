@@ -49,7 +49,7 @@ Stream& FileLane::stream(Device device) {
   return *streams_.back();
 }
 
-TakenLane::TakenLane() {
+TakenLane::TakenLane() : is_kept_(true) {
   IdleLanes& idle = IdleLanes::of_process();
   {
     const std::lock_guard lock(idle.mutex);
@@ -67,6 +67,7 @@ TakenLane::TakenLane() {
 }
 
 TakenLane::~TakenLane() {
+  if (!is_kept_) return;
   IdleLanes& idle = IdleLanes::of_process();
   const std::lock_guard lock(idle.mutex);
   idle.leave_to_parent();

@@ -39,7 +39,10 @@ class FileLane {
 /// A lane for the time of a transfer.
 class TakenLane {
  public:
+  /// One that is kept for reuse.
   TakenLane();
+  /// One of the caller's, which is not kept.
+  explicit TakenLane(std::unique_ptr<FileLane> own) : lane_(std::move(own)), is_kept_(false) {}
   ~TakenLane();
   TakenLane(const TakenLane&) = delete;
   TakenLane& operator=(const TakenLane&) = delete;
@@ -51,6 +54,7 @@ class TakenLane {
 
  private:
   std::unique_ptr<FileLane> lane_;
+  const bool is_kept_;
 };
 
 }  // namespace beeline::hpe::detail

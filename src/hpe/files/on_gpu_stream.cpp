@@ -11,6 +11,7 @@
 #include "beeline/core/error.hpp"
 #include "hpe/awaited_word.hpp"
 #include "hpe/files/file_threads.hpp"
+#include "hpe/files/lane.hpp"
 #include "hpe/stream_state.hpp"
 #include "runtime/deadline.hpp"
 
@@ -41,8 +42,11 @@ struct HeldTransfer {
     } catch (...) {
       failure = std::current_exception();
     }
+    // Freed here, since the stream's callback, which may be the last owner, must not call CUDA; buffers after the
+    // stream's wait, for which CUDA would wait.
+    const std::unique_ptr<TakenLane> lane = transfer->take_lane();
     transfer.reset();
-    earlier.reset();  // here: the stream's callback, which may be the last owner, must not call CUDA
+    earlier.reset();
     word->store(value);
   }
 };

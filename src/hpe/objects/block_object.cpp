@@ -2,6 +2,7 @@
 #include "hpe/objects/block_object.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -69,8 +70,9 @@ BlockObject::BlockObject(std::size_t bytes, const ObjectOptions& options, Device
 unsigned BlockObject::copy_on(Device device) {
   for (unsigned copy = 0; copy < copies_.size(); ++copy)
     if (copies_[copy]->device() == device) return copy;
-  require(copies_.size() < BlockMap::most_copies, Status::no_resource,
-          fmt::format("an object is used by {} devices, the most that are possible", copies_.size()));
+  if (copies_.size() >= BlockMap::most_copies)
+    throw Error(Status::no_resource,
+                fmt::format("{} is used by {} devices, the most that are possible", described(), copies_.size()));
   const std::size_t bytes = memory_->bytes();
   const bool is_home = device == home_;
   std::unique_ptr<DeviceCopy> made = is_home && given_memory_ != nullptr ? make_copy_over(device, given_memory_, bytes_)
@@ -95,38 +97,43 @@ ObjectStatistics BlockObject::statistics() const {
 }
 
 void BlockObject::require_usable() const {
-  require(!is_closed_, Status::invalid_argument, "the object was released");
-  require(!is_inherited_, Status::unavailable, "objects of the parent process serve no kernels after a fork");
-  require(!is_abandoned_, Status::unavailable, "the object is unusable since a fault inside its own transfer");
+  if (is_closed_) throw Error(Status::invalid_argument, described() + " was released");
+  if (is_inherited_)
+    throw Error(Status::unavailable, described() + " is the parent process's, and serves no kernels after a fork");
+  if (is_abandoned_)
+    throw Error(Status::unavailable, described() + " is unusable since a fault inside its own transfer");
 }
 
 // --- Host ---
 
-FaultResult BlockObject::resolve(std::size_t offset, bool is_write) noexcept {
+FaultResult BlockObject::resolve(const HostFault& fault) noexcept {
   if (is_inherited_ || is_abandoned_ || hint_ == Hint::device_only) return FaultResult::foreign;
   try {
     const Held held(*this);
     if (is_closed_) return FaultResult::foreign;
-    const std::size_t block = offset / block_bytes_;
-    const bool reads_shared = !is_write && blocks_.is_on_host(block) && !kernels_write();
-    if (!reads_shared && !uses_.are_over(blocks_)) return FaultResult::waiting;
+    const std::size_t block = fault.offset / block_bytes_;
+    const bool reads_shared = !fault.is_write && blocks_.is_on_host(block) && !kernels_write();
+    if (!reads_shared && !uses_.are_over(blocks_)) {
+      if (!uses_.are_held_by(fault.thread)) return FaultResult::waiting;
+      refuse(fault.offset, own_device_access);
+      return FaultResult::failed;
+    }
     faults_.fetch_add(1, std::memory_order_relaxed);
     // Blocks ahead are taken only if they are in the same state.
     Blocks run{block, block + 1};
     const std::size_t end = std::min(block + ahead_.blocks_from(block), blocks_.size());
     while (run.end < end && blocks_.holders(run.end) == blocks_.holders(block)) ++run.end;
-    make_current(run, is_write);
+    make_current(run, fault.is_write);
     return FaultResult::resolved;
   } catch (const std::exception& error) {
-    refuse(offset, error.what());
+    refuse(fault.offset, error.what());
     return FaultResult::failed;
   }
 }
 
 void BlockObject::refuse(std::size_t offset, const char* why) noexcept {
   try {
-    log(LogLevel::error, fmt::format("an access to byte {} of the object at {} of {} bytes: {}", offset,
-                                     static_cast<const void*>(data()), bytes_, why));
+    log(LogLevel::error, fmt::format("an access to byte {} of {}: {}", offset, described(), why));
   } catch (const std::exception&) {
     // The text is lost; the access fails all the same.
   }
@@ -173,19 +180,20 @@ void BlockObject::fetch(Blocks blocks) {
 void BlockObject::begin_access(Range range, Access access) {
   Held held(*this);
   require_usable();
+  view_->forget_refusals();
   while (!uses_.are_over(blocks_)) {
-    uses_.require_not_held_here();
+    if (uses_.are_held_by(::gettid()))
+      throw Error(Status::invalid_argument, fmt::format("a HostAccess to {}: {}", described(), own_device_access));
     held.wait("kernels that use it");
   }
   make_current(blocks_of(range), access == Access::write);
-  accessors_.push_back(std::this_thread::get_id());
+  accessors_.add(::gettid());
 }
 
 void BlockObject::end_access() noexcept {
   // The lock is free for longer than any deadline only if the object is unusable.
   if (!lock_.lock(now_ns() + deadline_ns_)) return;
-  const auto own = std::find(accessors_.begin(), accessors_.end(), std::this_thread::get_id());
-  accessors_.erase(own != accessors_.end() ? own : accessors_.begin());  // another thread may have begun the access
+  accessors_.remove(::gettid());
   lock_.unlock();
 }
 
@@ -194,7 +202,7 @@ void BlockObject::end_access() noexcept {
 void BlockObject::close() {
   {
     Held held(*this);
-    require(!is_closed_, Status::invalid_argument, "the object was released already");
+    if (is_closed_) throw Error(Status::invalid_argument, described() + " was released already");
     while (!accessors_.empty() || !(is_abandoned_ || uses_.are_over(blocks_)))
       held.wait(!accessors_.empty() ? "accesses of the host (HostAccess), before its release,"
                                     : "kernels, before its release,");
@@ -204,7 +212,8 @@ void BlockObject::close() {
   await_lookups();
   const std::int64_t until_ns = now_ns() + deadline_ns_;
   while (pins_.load(std::memory_order_acquire) > 0) {
-    require(now_ns() < until_ns, Status::deadline, "threads are still inside accesses to an object that was released");
+    if (now_ns() >= until_ns)
+      throw Error(Status::deadline, "threads are still inside accesses to " + described() + ", which was released");
     nap(poll_period_ns);
   }
 }

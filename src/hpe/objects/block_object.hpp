@@ -3,11 +3,12 @@
 /// @file
 /// An object whose blocks move between host and devices.
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <vector>
 
 #include "core/fork.hpp"
@@ -16,11 +17,19 @@
 #include "hpe/objects/device_copy.hpp"
 #include "hpe/objects/fetch_ahead.hpp"
 #include "hpe/objects/futex_lock.hpp"
+#include "hpe/objects/holding_threads.hpp"
 #include "hpe/objects/kernel_uses.hpp"
 #include "hpe/objects/object_state.hpp"
 #include "hpe/owners.hpp"
 
 namespace beeline::hpe::detail {
+
+/// A thread's access to a block that is not current on the host.
+struct HostFault {
+  std::size_t offset;  ///< of the access, in bytes from the object's start
+  bool is_write;
+  pid_t thread;  ///< by `gettid`
+};
 
 /// What became of a thread's access to an object.
 enum class FaultResult {
@@ -52,7 +61,7 @@ class BlockObject final : public ObjectState, public CopyingOwner {
   void release(StreamState& stream);
 
   /// Makes the block of an access current and opens it. Does not wait for kernels.
-  [[nodiscard]] FaultResult resolve(std::size_t offset, bool is_write) noexcept;
+  [[nodiscard]] FaultResult resolve(const HostFault& fault) noexcept;
   /// Ends the waits of threads in a fault at `offset`, after `resolve` has failed, or with `why` after a time-out.
   void refuse(std::size_t offset, const char* why) noexcept;
   /// Whether `resolve` makes no call that a signal handler must not make.
@@ -122,7 +131,7 @@ class BlockObject final : public ObjectState, public CopyingOwner {
   KernelUses uses_;
   FetchAhead ahead_;
   std::vector<Range> written_;
-  std::vector<std::thread::id> accessors_;  ///< of open `HostAccess`es
+  HoldingThreads accessors_;  ///< of open `HostAccess`es
   bool is_closed_ = false;
 
   std::atomic<bool> is_abandoned_{false}, is_inherited_{false}, resolves_in_handlers_{true};

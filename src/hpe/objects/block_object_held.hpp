@@ -40,8 +40,7 @@ class BlockObject::Held {
     if (!is_held_) fail("another thread's transfer");
   }
   [[noreturn]] void fail(const char* awaited) const {
-    throw Error(Status::deadline, fmt::format("the object at {} of {} bytes: a wait for {} did not end within {} s",
-                                              static_cast<const void*>(object_.data()), object_.bytes_, awaited,
+    throw Error(Status::deadline, fmt::format("{}: a wait for {} did not end within {} s", object_.described(), awaited,
                                               static_cast<double>(object_.deadline_ns_) / 1e9));
   }
 

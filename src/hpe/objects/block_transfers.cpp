@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The device's side of an object: what launches and copies hand to devices.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <functional>
@@ -17,6 +18,7 @@ namespace beeline::hpe::detail {
 void BlockObject::acquire(StreamState& stream, Range range, bool writes) {
   Held held(*this);
   require_usable();
+  view_->forget_refusals();
   while (const char* const awaited = awaited_by(stream, writes)) {
     held.wait(awaited);
     require_usable();
@@ -26,7 +28,7 @@ void BlockObject::acquire(StreamState& stream, Range range, bool writes) {
   KernelUse& use = uses_.of(stream);
   order_after_others(use, writes);
   if (!blocks_.are_all_on(copy)) hand_over(blocks, writes, copy, stream, use);
-  uses_.begin_launch(use, writes);
+  KernelUses::begin_launch(use, writes);
 }
 
 namespace {
@@ -45,19 +47,19 @@ bool follows_by_event(Device device, const KernelUse& other) {
 /// What this thread has to wait for before work on the stream may use the object; nullptr: nothing. Throws
 /// invalid_argument if the thread itself would have to end it.
 const char* BlockObject::awaited_by(const StreamState& stream, bool writes) {
+  const auto refuse_own = [&](const char* access) {
+    throw Error(Status::invalid_argument,
+                fmt::format("a kernel is to use {} while the thread's own {} is open: end the access first",
+                            described(), access));
+  };
   if (!accessors_.empty()) {
-    const bool is_own = std::count(accessors_.begin(), accessors_.end(), std::this_thread::get_id()) ==
-                        static_cast<std::ptrdiff_t>(accessors_.size());
-    require(!is_own, Status::invalid_argument,
-            "a kernel is to use an object while this thread's own HostAccess to it is open: end the access first");
+    if (accessors_.are_all_of(::gettid())) refuse_own("HostAccess to it");
     return "accesses of the host (HostAccess)";
   }
   for (KernelUse& use : uses_.all()) {
     if (use.is_of(stream) || !is_in_conflict(use, writes)) continue;
-    if (use.launches > 0) {
-      require(!use.is_held_here(), Status::invalid_argument,
-              "a kernel is to use an object while this thread's own DeviceAccess to it, on another stream, is open: "
-              "end the access first");
+    if (!use.launchers.empty()) {
+      if (use.launchers.are_all_of(::gettid())) refuse_own("DeviceAccess to it, on another stream,");
       return "a launch on another stream";
     }
     if (!follows_by_event(stream.device().device(), use) && !KernelUses::is_over(use, blocks_))
@@ -82,9 +84,9 @@ void BlockObject::hand_over(Blocks blocks, bool writes, unsigned copy, StreamSta
 
 void BlockObject::release(StreamState& stream) {
   Held held(*this);
+  view_->forget_refusals();
   KernelUse& use = uses_.of(stream);
-  uses_.end_launch(use);
-  use.is_pending = true;
+  KernelUses::end_launch(use);
   stream.enqueue_own([&](beeline::Stream& own) { own.record(*use.reached); });
 }
 

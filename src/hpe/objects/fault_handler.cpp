@@ -83,11 +83,11 @@ AccessKind kind_of([[maybe_unused]] const void* context) {
   return AccessKind::write;
 }
 
-FaultResult resolve_once(BlockObject& object, std::size_t offset, bool is_write) {
+FaultResult resolve_once(BlockObject& object, const HostFault& fault) {
   if (object.is_inherited()) return FaultResult::foreign;
-  if (!object.resolves_in_handlers()) return FaultService::get().resolve(object, offset, is_write);
+  if (!object.resolves_in_handlers()) return FaultService::get().resolve(object, fault);
   thread_state().resolved_object.set(&object);
-  const FaultResult result = object.resolve(offset, is_write);
+  const FaultResult result = object.resolve(fault);
   thread_state().resolved_object.set(nullptr);
   return result;
 }
@@ -99,9 +99,10 @@ bool resolve(const void* address, const void* context) {
   const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(address) - object->data());
   const AccessKind kind = kind_of(context);
   if (kind == AccessKind::execution) return false;
+  const HostFault fault{offset, kind == AccessKind::write, ::gettid()};
   const std::int64_t until_ns = now_ns() + object->deadline_ns();
   for (;;) {
-    const FaultResult result = resolve_once(*object, offset, kind == AccessKind::write);
+    const FaultResult result = resolve_once(*object, fault);
     if (result != FaultResult::waiting) return result == FaultResult::resolved;
     if (now_ns() >= until_ns) {
       object->refuse(offset, "kernels that use the object have not ended within its deadline");

@@ -37,9 +37,9 @@ void use_home_of(const BlockObject& object) noexcept {
   }
 }
 
-FaultResult resolve_here(BlockObject& object, std::size_t offset, bool is_write) noexcept {
+FaultResult resolve_here(BlockObject& object, const HostFault& fault) noexcept {
   use_home_of(object);
-  return object.resolve(offset, is_write);
+  return object.resolve(fault);
 }
 
 }  // namespace
@@ -64,12 +64,11 @@ FaultService::Request* FaultService::take() noexcept {
   return nullptr;
 }
 
-FaultResult FaultService::resolve(BlockObject& object, std::size_t offset, bool is_write) noexcept {
+FaultResult FaultService::resolve(BlockObject& object, const HostFault& fault) noexcept {
   Request* const request = take();
   if (request == nullptr) return FaultResult::waiting;
   request->object = &object;
-  request->offset = offset;
-  request->is_write = is_write;
+  request->fault = fault;
   request->state.store(is_posted, std::memory_order_release);
   // Either this thread sees that the service sleeps, or the service sees the number before it sleeps.
   posted_.fetch_add(1, std::memory_order_seq_cst);
@@ -123,7 +122,7 @@ void FaultService::serve_requests() {
   if (posted == std::exchange(seen_, posted)) return;
   for (Request& request : requests_) {
     if (request.state.load(std::memory_order_acquire) != is_posted) continue;
-    request.result = resolve_here(*request.object, request.offset, request.is_write);
+    request.result = resolve_here(*request.object, request.fault);
     request.state.store(is_done, std::memory_order_release);
     futex_wake(request.state);
   }
@@ -137,17 +136,17 @@ void FaultService::take_events() {
     if (object == nullptr) continue;  // released: the thread's access ends with the mapping
     const auto offset = static_cast<std::size_t>(event->address - object->data());
     const std::int64_t until_ns = now_ns() + object->deadline_ns();
-    waiting_.push_back({std::move(object), offset, event->is_write, until_ns});
+    waiting_.push_back({std::move(object), {offset, event->is_write, event->thread}, until_ns});
   }
 }
 
 bool FaultService::serve_events() {
   std::erase_if(waiting_, [](Waiting& thread) {
-    const FaultResult result = resolve_here(*thread.object, thread.offset, thread.is_write);
+    const FaultResult result = resolve_here(*thread.object, thread.fault);
     if (result == FaultResult::waiting && now_ns() < thread.until_ns) return false;
     if (result == FaultResult::waiting)
-      thread.object->refuse(thread.offset, "kernels that use the object have not ended within its deadline");
-    if (result == FaultResult::foreign) thread.object->refuse(thread.offset, "the program may not access it");
+      thread.object->refuse(thread.fault.offset, "kernels that use the object have not ended within its deadline");
+    if (result == FaultResult::foreign) thread.object->refuse(thread.fault.offset, "the program may not access it");
     return true;
   });
   return !waiting_.empty();

@@ -24,7 +24,7 @@ class FaultService {
 
   /// Asks the thread for `BlockObject::resolve`, and waits for its result. Signal handlers may call it. The caller
   /// holds a pin.
-  [[nodiscard]] FaultResult resolve(BlockObject& object, std::size_t offset, bool is_write) noexcept;
+  [[nodiscard]] FaultResult resolve(BlockObject& object, const HostFault& fault) noexcept;
 
  private:
   FaultService();
@@ -32,15 +32,13 @@ class FaultService {
   struct Request {
     std::atomic<std::uint32_t> state{is_free};
     BlockObject* object = nullptr;
-    std::size_t offset = 0;
-    bool is_write = false;
+    HostFault fault{};
     FaultResult result = FaultResult::failed;
   };
   /// A thread that waits inside the kernel.
   struct Waiting {
     PinnedObject object;
-    std::size_t offset;
-    bool is_write;
+    HostFault fault;
     std::int64_t until_ns;
   };
   static constexpr std::uint32_t is_free = 0, is_taken = 1, is_posted = 2, is_done = 3;

@@ -36,6 +36,8 @@ class HostView {
   /// Ends the waits of threads in a fault at `offset`, whose block cannot be made current: their access fails. Does
   /// nothing in a protocol whose faults are signals, since the signal's handler reports the failure.
   virtual void refuse(std::size_t offset) noexcept = 0;
+  /// Accesses to pages that were refused are faults again.
+  virtual void forget_refusals() = 0;
   /// Whether writes are found by `close`. Otherwise the first write to a block is a fault.
   [[nodiscard]] virtual bool tracks_writes() const = 0;
 };

@@ -3,15 +3,15 @@
 /// @file
 /// Work on streams that uses an object.
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
-#include <cstdint>
 #include <memory>
-#include <thread>
 #include <vector>
 
-#include "beeline/core/error.hpp"
 #include "hpe/objects/block_map.hpp"
+#include "hpe/objects/holding_threads.hpp"
 #include "hpe/stream_state.hpp"
 
 namespace beeline::hpe::detail {
@@ -28,21 +28,17 @@ struct KernelUse {
   StreamState* stream;
   DeviceState* device;
   std::unique_ptr<Event> reached;  ///< the end of the work
-  unsigned launches = 0;           ///< acquired, and not released: `reached` does not cover their work yet
-  std::thread::id launcher{};      ///< the thread of the first of them
-  bool is_shared = false;          ///< other threads have launches, too
+  HoldingThreads launchers{};      ///< of launches that are not released: `reached` does not cover their work yet
   bool is_pending = false;
   bool writes = false;             ///< whether any work since the use was last over writes
   bool has_sent = false;           ///< whether that work includes copies to the device
   std::vector<SentBlocks> sent{};  ///< since the work was last over
 
   [[nodiscard]] bool is_of(const StreamState& other) const { return stream == &other && device == &other.device(); }
-  /// Whether the calling thread began all launches that are not released: if it waited for their release, no other
-  /// thread would end the wait.
-  [[nodiscard]] bool is_held_here() const {
-    return launches > 0 && !is_shared && launcher == std::this_thread::get_id();
-  }
 };
+
+/// Why an access of the CPU is refused whose thread has objects acquired, and so cannot wait for their release.
+constexpr const char* own_device_access = "the thread's own DeviceAccess to it is open: end that access first";
 
 class KernelUses {
  public:
@@ -51,41 +47,36 @@ class KernelUses {
     for (KernelUse& use : uses_)
       if (use.is_of(stream)) return use;
     // Streams may be gone whose work is over.
-    std::erase_if(uses_, [](const KernelUse& use) { return use.launches == 0 && !use.is_pending; });
+    std::erase_if(uses_, [](const KernelUse& use) { return use.launchers.empty() && !use.is_pending; });
     uses_.push_back({.stream = &stream, .device = &stream.device(), .reached = stream.own().make_event()});
     return uses_.back();
   }
   [[nodiscard]] std::vector<KernelUse>& all() { return uses_; }
   /// Between a launch's acquisition and its release.
-  void begin_launch(KernelUse& use, bool writes) {
-    const std::thread::id own = std::this_thread::get_id();
-    if (use.launches == 0) use.launcher = own, use.is_shared = false;
-    use.is_shared = use.is_shared || use.launcher != own;
+  static void begin_launch(KernelUse& use, bool writes) {
+    use.launchers.add(::gettid());
     use.writes = use.writes || writes;
-    ++use.launches, ++launches_;
   }
-  void end_launch(KernelUse& use) { --use.launches, --launches_; }
-
-  [[nodiscard]] bool are_held_here() const {
-    return std::any_of(uses_.begin(), uses_.end(), [](const KernelUse& use) { return use.is_held_here(); });
+  static void end_launch(KernelUse& use) {
+    use.launchers.remove(::gettid());
+    use.is_pending = true;
   }
 
-  /// Throws invalid_argument if a HostAccess of this thread would wait for what only this thread can end.
-  void require_not_held_here() const {
-    require(!are_held_here(), Status::invalid_argument,
-            "a HostAccess to an object while this thread's own DeviceAccess to it is open: end that access first");
+  /// Whether an access of the thread would wait for what only the thread itself can end.
+  [[nodiscard]] bool are_held_by(pid_t thread) const {
+    return std::any_of(uses_.begin(), uses_.end(),
+                       [&](const KernelUse& use) { return use.launchers.are_all_of(thread); });
   }
 
   /// Whether all work has ended. Blocks that were not sent return to the host. Throws unavailable if a device has
   /// failed.
   [[nodiscard]] bool are_over(BlockMap& blocks) {
-    if (launches_ > 0) return false;
     for (KernelUse& use : uses_)
       if (!is_over(use, blocks)) return false;
     return true;
   }
   [[nodiscard]] static bool is_over(KernelUse& use, BlockMap& blocks) {
-    if (use.launches > 0) return false;
+    if (!use.launchers.empty()) return false;
     if (!use.is_pending) return true;
     use.device->require_working();
     if (!use.reached->done()) return false;
@@ -99,7 +90,6 @@ class KernelUses {
 
  private:
   std::vector<KernelUse> uses_;
-  unsigned launches_ = 0;
 };
 
 }  // namespace beeline::hpe::detail

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <mutex>
@@ -54,20 +55,20 @@ class ManagedObject final : public ObjectState {
 
   void acquire(Stream& stream) override {
     const std::lock_guard lock(mutex_);
-    uses_.begin_launch(uses_.of(stream.state()), true);
+    KernelUses::begin_launch(uses_.of(stream.state()), true);
   }
   void release(Stream& stream) override {
     const std::lock_guard lock(mutex_);
     KernelUse& use = uses_.of(stream.state());
-    uses_.end_launch(use);
-    use.is_pending = true;
+    KernelUses::end_launch(use);
     stream.state().enqueue_own([&](beeline::Stream& own) { own.record(*use.reached); });
   }
 
   void begin_access(Range, Access) override {
     {
       const std::lock_guard lock(mutex_);
-      uses_.require_not_held_here();
+      if (uses_.are_held_by(::gettid()))
+        throw Error(Status::invalid_argument, fmt::format("a HostAccess to {}: {}", described(), own_device_access));
     }
     await_kernels();
   }
@@ -83,8 +84,8 @@ class ManagedObject final : public ObjectState {
         if (uses_.are_over(no_blocks_)) return;
       }
       require(!deadline.passed(), Status::deadline,
-              fmt::format("kernels that use the managed object at {} did not end within {} s",
-                          static_cast<void*>(memory_.start()), deadline.total_seconds()));
+              fmt::format("{}, managed memory: kernels that use it did not end within {} s", described(),
+                          deadline.total_seconds()));
       beeline::detail::throw_if_interrupted(-1);
       nap(20'000);
     }

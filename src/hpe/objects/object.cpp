@@ -147,8 +147,9 @@ HostAccess::HostAccess(ObjectState& object, std::size_t first, std::size_t count
                        Access access)
     : object_(object) {
   const std::size_t elements = object.bytes() / element_bytes;
-  require(first <= elements && count <= elements - first && count > 0, Status::invalid_argument,
-          fmt::format("an access to {} elements from {} on: the object has {}", count, first, elements));
+  if (first > elements || count > elements - first || count == 0)
+    throw Error(Status::invalid_argument, fmt::format("an access to {} elements from {} on: {} has {}", count, first,
+                                                      object.described(), elements));
   object_.begin_access({first * element_bytes, count * element_bytes}, access);
 }
 HostAccess::~HostAccess() { object_.end_access(); }

@@ -3,8 +3,11 @@
 /// @file
 /// What launches and accesses need of an object, whatever its protocol.
 
+#include <fmt/format.h>
+
 #include <cstddef>
 #include <memory>
+#include <string>
 
 #include "beeline/hpe/object.hpp"
 #include "hpe/objects/host_view.hpp"
@@ -17,6 +20,10 @@ class ObjectState {
   [[nodiscard]] virtual std::byte* data() const = 0;
   /// Bytes that the program has asked for.
   [[nodiscard]] virtual std::size_t bytes() const = 0;
+  /// For errors, as in "the object at 0x7f0000000000 of 4096 bytes".
+  [[nodiscard]] std::string described() const {
+    return fmt::format("the object at {} of {} bytes", static_cast<const void*>(data()), bytes());
+  }
   [[nodiscard]] virtual Device home() const = 0;
   [[nodiscard]] virtual std::byte* address_on(Device device) = 0;
   [[nodiscard]] virtual ObjectStatistics statistics() const = 0;

@@ -25,6 +25,7 @@ class ProtectedView final : public HostView {
     protect(range, permission == Permission::write ? PROT_READ | PROT_WRITE : PROT_READ);
   }
   void refuse(std::size_t) noexcept override {}
+  void forget_refusals() override {}
   bool tracks_writes() const override { return false; }
 
  private:

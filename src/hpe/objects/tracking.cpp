@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <mutex>
+#include <vector>
 
 #include "hpe/objects/host_view.hpp"
 #include "hpe/objects/userfaults.hpp"
@@ -18,8 +20,10 @@ class TrackedView final : public HostView {
   }
 
   void close(Range range, bool /*may_read*/, std::vector<Range>& written) override {
+    const std::lock_guard lock(mutex_);
     for_runs(range, true, [&](Range open) {
       faults_.unmap(memory_.program() + open.offset, open.bytes, memory_.program(), written);
+      std::erase_if(refused_, [&](std::size_t page) { return page >= open.offset && page < open.end(); });
       set_open(open, false);
     });
   }
@@ -31,7 +35,15 @@ class TrackedView final : public HostView {
       set_open(closed, true);
     });
   }
-  void refuse(std::size_t offset) noexcept override { faults_.poison(memory_.program() + offset); }
+  void refuse(std::size_t page) noexcept override {
+    const std::lock_guard lock(mutex_);
+    if (faults_.poison(memory_.program() + page)) refused_.push_back(page);
+  }
+  void forget_refusals() override {
+    const std::lock_guard lock(mutex_);
+    for (const std::size_t page : refused_) faults_.remove_poison(memory_.program() + page);
+    refused_.clear();
+  }
   bool tracks_writes() const override { return true; }
 
  private:
@@ -54,7 +66,9 @@ class TrackedView final : public HostView {
   const Userfaults& faults_;
   ShadowMemory& memory_;
   const std::size_t block_bytes_;
-  std::vector<bool> is_open_;  ///< [blocks]
+  std::vector<bool> is_open_;         ///< [blocks]
+  std::mutex mutex_;                  ///< of what follows: refusals need not hold the object's lock
+  std::vector<std::size_t> refused_;  ///< offsets of pages whose accesses are bus errors
 };
 
 }  // namespace

@@ -74,7 +74,7 @@ std::string Userfaults::open() {
   uffdio_api api{};
   api.api = UFFD_API;
   api.features = feature_shared_write_protect | feature_unpopulated | feature_poison | feature_asynchronous |
-                 feature_minor_shared | feature_write_flag;
+                 feature_minor_shared | feature_write_flag | UFFD_FEATURE_THREAD_ID;
   if (::ioctl(faults_.get(), UFFDIO_API, &api) != 0)
     return fmt::format("the kernel's userfaultfd lacks features of Linux 6.7: {}", std::strerror(errno));
   page_map_ = FileDescriptor(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
@@ -106,7 +106,8 @@ std::optional<Userfaults::Event> Userfaults::next() const {
   while (::read(faults_.get(), &message, sizeof message) == sizeof message) {
     if (message.event != UFFD_EVENT_PAGEFAULT) continue;
     return Event{reinterpret_cast<std::byte*>(message.arg.pagefault.address),
-                 (message.arg.pagefault.flags & UFFD_PAGEFAULT_FLAG_WRITE) != 0};
+                 (message.arg.pagefault.flags & UFFD_PAGEFAULT_FLAG_WRITE) != 0,
+                 static_cast<pid_t>(message.arg.pagefault.feat.ptid)};
   }
   return std::nullopt;
 }
@@ -120,11 +121,16 @@ void Userfaults::watch(std::byte* start, std::size_t bytes) const {
 }
 
 void Userfaults::mark(std::byte* start, std::size_t bytes) const {
+  if (!set_marks(start, bytes, UFFDIO_WRITEPROTECT_MODE_WP)) fail("UFFDIO_WRITEPROTECT", bytes);
+}
+
+bool Userfaults::set_marks(std::byte* start, std::size_t bytes, std::uint64_t mode) const noexcept {
   uffdio_writeprotect request{};
   request.range = {number(start), bytes};
-  request.mode = UFFDIO_WRITEPROTECT_MODE_WP;
+  request.mode = mode;
   while (::ioctl(faults_.get(), UFFDIO_WRITEPROTECT, &request) != 0)
-    if (errno != EAGAIN) fail("UFFDIO_WRITEPROTECT", bytes);
+    if (errno != EAGAIN) return false;
+  return true;
 }
 
 void Userfaults::map(std::byte* start, std::size_t bytes, bool notes_writes) const {
@@ -168,10 +174,20 @@ void Userfaults::unmap(std::byte* start, std::size_t bytes, const std::byte* bas
   mark(start, bytes);
 }
 
-void Userfaults::poison(std::byte* page) const noexcept {
+bool Userfaults::poison(std::byte* page) const noexcept {
+  // The kernel poisons only pages without an entry, and a mark is one. Without it the page counts as written.
+  static_cast<void>(set_marks(page, page_bytes(), UFFDIO_WRITEPROTECT_MODE_DONTWAKE));
   Poison request{};
   request.range = {number(page), page_bytes()};
-  ::ioctl(faults_.get(), ioctl_poison, &request);
+  if (::ioctl(faults_.get(), ioctl_poison, &request) == 0) return true;
+  uffdio_range range = request.range;
+  ::ioctl(faults_.get(), UFFDIO_WAKE, &range);
+  return false;
+}
+
+void Userfaults::remove_poison(std::byte* page) const {
+  if (::madvise(page, page_bytes(), MADV_DONTNEED) != 0) fail("madvise(MADV_DONTNEED)", page_bytes());
+  mark(page, page_bytes());
 }
 
 }  // namespace beeline::hpe::detail

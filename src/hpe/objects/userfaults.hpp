@@ -5,6 +5,8 @@
 /// are here; the kernel is asked at run time.
 /// Sources: ioctl_userfaultfd(2), PAGEMAP_SCAN in Documentation/admin-guide/mm/pagemap.rst of Linux 6.7.
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -25,6 +27,7 @@ class Userfaults {
   struct Event {
     std::byte* address;  ///< start of the page
     bool is_write;
+    pid_t thread;  ///< by `gettid`
   };
   /// For `poll`: readable while there are events.
   [[nodiscard]] int descriptor() const { return faults_.get(); }
@@ -41,14 +44,18 @@ class Userfaults {
   /// addresses from `base` on. No write can come between: a page table's entry keeps the mark of a page that was not
   /// written when the page is removed, so that a removed page without a mark was written.
   void unmap(std::byte* start, std::size_t bytes, const std::byte* base, std::vector<Range>& written) const;
-  /// From now on, accesses to the page are bus errors; threads that wait for it get one.
-  void poison(std::byte* page) const noexcept;
+  /// From now on, accesses to the page are bus errors; threads that wait for it get one. Returns false, and only ends
+  /// their waits, if the page is mapped.
+  [[nodiscard]] bool poison(std::byte* page) const noexcept;
+  /// Accesses to a page of `poison` are events again.
+  void remove_poison(std::byte* page) const;
 
  private:
   Userfaults() = default;
   [[nodiscard]] std::string open();
   [[nodiscard]] std::string find_defect() const;
   void mark(std::byte* start, std::size_t bytes) const;
+  [[nodiscard]] bool set_marks(std::byte* start, std::size_t bytes, std::uint64_t mode) const noexcept;
 
   FileDescriptor faults_;
   FileDescriptor page_map_;

@@ -680,6 +680,13 @@ module beeline
       integer(c_int32_t), value :: queue
       integer(c_int32_t) :: answer
     end function
+    function beeline_quiet_within(team, queue, timeout_ns) result(answer) bind(c)
+      import
+      type(c_ptr), value :: team
+      integer(c_int32_t), value :: queue
+      integer(c_int64_t), value :: timeout_ns
+      integer(c_int32_t) :: answer
+    end function
     function beeline_queues_create(team, count, options, queues) result(answer) bind(c)
       import
       type(c_ptr), value :: team, options

@@ -39,7 +39,8 @@ gaspi_return_t gaspi_config_set(gaspi_config_t config);
 gaspi_return_t gaspi_proc_init(gaspi_timeout_t timeout_ms);
 /// Ends the rank; frees segments, queues and groups. Collective: waits until all healthy ranks call it; after
 /// GASPI_TIMEOUT the rank may call other functions before it calls this one again. Requests in queues may be lost: call
-/// `gaspi_wait` before. Threads: one. (5.2.4)
+/// `gaspi_wait` before. Threads: one. Calls in which other threads still make segments or groups end with GASPI_ERROR;
+/// other calls of theirs must have returned. (5.2.4)
 gaspi_return_t gaspi_proc_term(gaspi_timeout_t timeout_ms);
 /// Writes the number of ranks. (5.2.2)
 gaspi_return_t gaspi_proc_num(gaspi_rank_t* proc_num);
@@ -115,8 +116,10 @@ gaspi_return_t gaspi_segment_ptr(gaspi_segment_id_t segment_id, gaspi_pointer_t*
  * lies within both (GASPI_ERR_INV_LOC_OFF, GASPI_ERR_INV_REM_OFF); size is 1 to `gaspi_transfer_size_max` bytes
  * (GASPI_ERR_INV_COMMSIZE); `queue` exists (GASPI_ERR_INV_QUEUE) and has free entries (GASPI_QUEUE_FULL); `rank` exists
  * (GASPI_ERR_INV_RANK) and is healthy and connected (GASPI_ERROR). Data need no alignment. Ranks may be the caller's
- * own. Reads from other nodes and transfers with memory of the program (`gaspi_segment_bind`) return when the data are
- * there; other transfers return at once. A list is refused as a whole, or begun as a whole. */
+ * own. Reads of host memory of other nodes, and transfers with memory of the program (`gaspi_segment_bind`), return
+ * when the data are there. Other transfers do not wait for their data; to another node they wait, within their
+ * time-out, while hundreds of requests of the queue are on their way. A list is refused as a whole, or begun as a
+ * whole. */
 
 /// Writes `size` bytes of a local segment to a segment of `rank`. One entry of the queue. (8.2.1)
 gaspi_return_t gaspi_write(gaspi_segment_id_t segment_id_local, gaspi_offset_t offset_local, gaspi_rank_t rank,

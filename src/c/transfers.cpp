@@ -231,6 +231,14 @@ beeline_status beeline_quiet(beeline_team* team, uint32_t queue) noexcept {
                  [&](Team&, const Context& ctx) { return quiet(Thread{}, ctx, queue_of(queue)); });
 }
 
+beeline_status beeline_quiet_within(beeline_team* team, uint32_t queue, uint64_t timeout_ns) noexcept {
+  return operate("beeline_quiet_within", team, [&](Team&, const Context& ctx) {
+    const QueueId of = queue_of(queue);
+    if (ctx.has_routes == 0) return quiet(Thread{}, ctx, of);
+    return quiet(Thread{}, ctx, ctx.routes->queue(of.index), Timeout{timeout_ns});
+  });
+}
+
 beeline_status beeline_queues_create(beeline_team* team, uint32_t count, const beeline_queue_options* options,
                                      beeline_queues** queues) noexcept {
   return c::collective("beeline_queues_create", team, [&](Team&) {

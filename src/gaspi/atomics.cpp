@@ -36,7 +36,7 @@ Word require_word(const Process& process, gaspi_segment_id_t segment, gaspi_offs
   const auto at = [=](std::byte* start) {
     return start == nullptr ? nullptr : reinterpret_cast<std::uint64_t*>(start + offset);
   };
-  return {at(part.data), at(part.address)};
+  return {at(part.data), at(part.is_direct ? part.address : nullptr)};
 }
 
 /// Changes a word; returns a beeline_status.

@@ -35,7 +35,7 @@ SegmentEntry entry_of(const Part& part) {
   if (part.kind == Memory::none || !part.is_for_me) return {};
   if (part.data != nullptr)
     entry.data = part.data, entry.access = PartAccess::symmetric;
-  else if (part.address != nullptr)
+  else if (part.is_direct && part.address != nullptr)
     entry.data = part.address, entry.access = PartAccess::in_place;
   return entry;
 }

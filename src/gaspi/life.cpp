@@ -62,6 +62,7 @@ class Life {
  private:
   void finish() {
     Process::running_.store(nullptr, std::memory_order_release);
+    process_->service().end_calls();
     process_.reset();
   }
 

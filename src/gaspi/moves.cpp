@@ -25,27 +25,42 @@ void refuse_move(const Process& process, const Named& named, int rank) {
                                             require_part(process, named.segment_remote, rank).bytes));
 }
 
-void require_readable(const Move& move, int rank) {
-  if (move.is_on_device && move.remote.address == nullptr && move.remote.registered == nullptr) [[unlikely]]
-    refuse(GASPI_ERR_DEVICE, fmt::format("rank {} is on another node, and GPU memory is not read from there", rank));
-}
-
 template <class Attempt>
 bool Post::begin(Carrier carrier, const Attempt& attempt) {
   const Awaited awaited{.what = "the engine to take a request for rank",
                         .number = static_cast<std::uint64_t>(rank_),
                         .needed = {&rank_, 1}};
-  if (wait_for(process_, awaited, timeout_ms_, [&](std::uint64_t) { return attempt(); }) != Result::success)
-      [[unlikely]]
+  const auto attempt_with_room = [&](std::uint64_t slice_ns) -> beeline_status {
+    if (carrier == Carrier::engine && !has_room_)
+      if (const beeline_status status = reserve(slice_ns); status != BEELINE_OK) return status;
+    return attempt();
+  };
+  if (wait_for(process_, awaited, timeout_ms_, attempt_with_room) != Result::success) [[unlikely]]
     return false;
   carriers_ |= static_cast<std::uint32_t>(carrier);
   has_begun_ = true;
   return true;
 }
 
+beeline_status Post::reserve(std::uint64_t slice_ns) {
+  const beeline_status status =
+      queue_.reserve(process_, entries_, timeout_ms_ == block_ms ? BEELINE_NO_TIMEOUT : slice_ns);
+  has_room_ = status == BEELINE_OK;
+  return status;
+}
+
+bool Post::await_arrival() {
+  const Awaited awaited{.what = "the arrival of earlier requests at rank",
+                        .number = static_cast<std::uint64_t>(rank_),
+                        .needed = {&rank_, 1}};
+  return wait_for(process_, awaited, timeout_ms_, [&](std::uint64_t slice_ns) {
+           return beeline_quiet_within(process_.world_team(), queue_.number(), slice_ns);
+         }) == Result::success;
+}
+
 bool Post::write(const Move& move, beeline_hybrid* hybrid) {
   beeline_team* const team = process_.world_team();
-  if (move.is_on_device && move.remote.address != nullptr) {
+  if (move.is_on_device && move.remote.is_direct && move.remote.address != nullptr) {
     beeline_stream* const stream = queue_.stream(process_);
     std::byte* const mapped = move.remote.address + move.offset;
     return begin(Carrier::stream, [&] {
@@ -117,8 +132,7 @@ bool Post::set(const Flag& flag, gaspi_notification_t value, int rank) {
                  [&] { return beeline_signal(team, flag.signal, value, rank, queue_.number()); });
   beeline_stream* const stream = queue_.stream(process_);
   // The stream does not wait for what an engine carries.
-  if ((carriers_ & static_cast<std::uint32_t>(Carrier::engine)) != 0)
-    if (!begin(Carrier::nothing, [&] { return beeline_quiet(team, queue_.number()); })) return false;
+  if ((carriers_ & static_cast<std::uint32_t>(Carrier::engine)) != 0 && !await_arrival()) return false;
   return begin(Carrier::stream, [&] { return beeline_signal_on_stream(team, flag.signal, value, rank, stream); });
 }
 
@@ -126,8 +140,7 @@ bool Post::notify(const Flag& flag, gaspi_notification_t value) {
   // A stream carries the notification behind the queue's earlier work on it; then what an engine carries has to be at
   // its target before.
   if (queue_.has_work(Carrier::stream)) carriers_ |= static_cast<std::uint32_t>(Carrier::stream);
-  if ((uses_stream() || flag.is_on_device) && queue_.has_work(Carrier::engine))
-    if (!begin(Carrier::nothing, [&] { return beeline_quiet(process_.world_team(), queue_.number()); })) return false;
+  if ((uses_stream() || flag.is_on_device) && queue_.has_work(Carrier::engine) && !await_arrival()) return false;
   return set(flag, value, rank_);
 }
 

@@ -61,8 +61,6 @@ struct Flag {
   return {local.address + named.offset_local, remote, named.offset_remote, named.size,
           local.kind == Memory::device || remote.kind == Memory::device};
 }
-/// Refuses a read of memory that this process cannot read.
-void require_readable(const Move& move, int rank);
 /// The signal of a notification of a part; refuses a notification that is not valid.
 [[nodiscard]] inline Flag require_flag(const Part& part, gaspi_notification_id_t notification,
                                        gaspi_notification_t value) {
@@ -116,9 +114,14 @@ class Post {
   [[nodiscard]] bool notify_self(const Flag& flag, gaspi_notification_t value);
 
  private:
-  /// Calls `attempt()`, which returns a beeline_status, until it has begun the request.
+  /// Calls `attempt()`, which returns a beeline_status, until it has begun the request. If an engine carries it, waits
+  /// for room before.
   template <class Attempt>
   [[nodiscard]] bool begin(Carrier carrier, const Attempt& attempt);
+  /// Before the first request that an engine carries: room for all of the call.
+  [[nodiscard]] beeline_status reserve(std::uint64_t slice_ns);
+  /// Waits until what the engine has carried for the queue is at its targets.
+  [[nodiscard]] bool await_arrival();
   [[nodiscard]] bool set(const Flag& flag, gaspi_notification_t value, int rank);
   [[nodiscard]] bool uses_stream() const { return (carriers_ & static_cast<std::uint32_t>(Carrier::stream)) != 0; }
 
@@ -129,6 +132,7 @@ class Post {
   const std::uint64_t timeout_ms_;
   std::uint32_t carriers_ = 0;  ///< bits of Carrier
   bool has_begun_ = false;
+  bool has_room_ = false;  ///< in the engine's ring
 };
 
 }  // namespace beeline::gaspi

@@ -208,7 +208,7 @@ Objects::NamedPart Objects::describe(const Plan::Part& made, const Block& block)
   Part& part = named.part;
   part.bytes = made.bytes, part.kind = made.kind, part.has_flags_on_device = made.has_flags_on_device;
   part.is_for_me = owner == rank() || contains(made.announced, rank());
-  const bool is_near = owner == rank() || beeline_team_route(process_.world_team(), owner) == BEELINE_ROUTE_DIRECT;
+  part.is_direct = owner == rank() || beeline_team_route(process_.world_team(), owner) == BEELINE_ROUTE_DIRECT;
   const auto locate = [&](const beeline_segment* segment, void** symmetric) {
     beeline_part found{};
     found.struct_bytes = sizeof found;
@@ -227,7 +227,7 @@ Objects::NamedPart Objects::describe(const Plan::Part& made, const Block& block)
     const std::size_t offset = is_in_one_piece(made) ? flag_bytes : 0;
     if (offset != 0) part.flags = static_cast<std::uint64_t*>(symmetric);
     part.data = static_cast<std::byte*>(symmetric) + offset;
-    part.address = is_near ? start + offset : nullptr;
+    part.address = start + offset;
   }
   return named;
 }
@@ -258,14 +258,13 @@ void Objects::add_existing(const Plan::Part& made, void* pointer) {
   if (!is_done(beeline_registered_part(block.registered, made.of.rank, &found)) ||
       !is_done(beeline_registered_alias(block.registered, &alias)))
     throw Failure(beeline_last_error());
-  const bool is_near = is_mine || beeline_team_route(process_.world_team(), made.of.rank) == BEELINE_ROUTE_DIRECT;
   part.kind = found.kind == BEELINE_MEMORY_DEVICE ? Memory::device : Memory::host;
   part.registered = block.registered, part.registered_offset = made.remainder;
   if (is_mine)
     part.address = static_cast<std::byte*>(pointer);
-  else if (is_near && found.address != nullptr)
+  else if (part.is_direct && found.address != nullptr)
     part.address = static_cast<std::byte*>(found.address) + made.remainder;
-  if (!is_near && alias != nullptr) part.data = static_cast<std::byte*>(alias) + made.remainder;
+  if (!part.is_direct && alias != nullptr) part.data = static_cast<std::byte*>(alias) + made.remainder;
   execution_->parts.push_back(named);
   execution_->blocks.push_back(std::move(block));
   note(made.of);

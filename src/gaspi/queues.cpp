@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "beeline/core/command.hpp"
 #include "gaspi/statistics.hpp"
 
 namespace beeline::gaspi {
@@ -94,8 +95,25 @@ Result Queue::complete(const Process& process, std::span<const int> needed, std:
       const beeline_status status = beeline_synchronize(made, slice_ns);
       if (status != BEELINE_OK) return status;
     }
-    return beeline_flush_within(process.world_team(), number_, slice_ns);
+    return flush(process, slice_ns);
   });
+}
+
+beeline_status Queue::flush(const Process& process, std::uint64_t limit_ns) {
+  std::uint64_t reserved = commands_.load();
+  const beeline_status status = beeline_flush_within(process.world_team(), number_, limit_ns);
+  if (status == BEELINE_OK) commands_.compare_exchange_strong(reserved, 0);  // fails if others have posted meanwhile
+  return status;
+}
+
+beeline_status Queue::reserve(const Process& process, std::uint32_t commands, std::uint64_t limit_ns) {
+  while (limit_ns != BEELINE_NO_TIMEOUT) {
+    const std::uint64_t reserved = commands_.load();
+    if (reserved == 0 || reserved + commands <= command_ring_depth) break;
+    if (const beeline_status status = flush(process, limit_ns); status != BEELINE_OK) return status;
+  }
+  commands_.fetch_add(commands);
+  return BEELINE_OK;
 }
 
 Result Queue::wait(const Process& process, std::uint64_t timeout_ms) {

@@ -51,6 +51,9 @@ class Queue {
   [[nodiscard]] bool has_work(Carrier carrier) const {
     return (carriers_.load(std::memory_order_seq_cst) & static_cast<std::uint32_t>(carrier)) != 0;
   }
+  /// Reserves room for `commands` in the engine's ring, so that posting them does not wait. Waits for the engine at
+  /// most `limit_ns`, or not at all with BEELINE_NO_TIMEOUT: then posting may wait.
+  [[nodiscard]] beeline_status reserve(const Process& process, std::uint32_t commands, std::uint64_t limit_ns);
   /// The queue's stream, made with the first call.
   [[nodiscard]] beeline_stream* stream(const Process& process);
 
@@ -65,11 +68,14 @@ class Queue {
   struct Taken;
 
   [[nodiscard]] Result complete(const Process& process, std::span<const int> needed, std::uint64_t timeout_ms);
+  /// `beeline_flush_within` for this queue.
+  [[nodiscard]] beeline_status flush(const Process& process, std::uint64_t limit_ns);
   void end_stream();
 
   const std::uint32_t number_;
   std::atomic<bool> exists_{false};
   alignas(64) std::atomic<std::uint32_t> entries_{0};
+  std::atomic<std::uint64_t> commands_{0};  ///< reserved since the engine's ring was last seen empty
   std::atomic<std::uint32_t> carriers_{0};  ///< bits of Carrier
   /// Whether requests were carried since the last `Queues::drain`. A wait of the queue is local completion: data may
   /// still be on the way to other nodes after it.

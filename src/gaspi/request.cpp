@@ -61,7 +61,9 @@ bool RequestBook::contains(Action action, std::uint32_t id) const {
 void RequestBook::release(Number number, bool gives_up) {
   const std::lock_guard lock(mutex_);
   const auto entry = find(number);
-  if (--entry->calls == 0 && (entry->is_taken || gives_up)) entries_.erase(entry);
+  if (--entry->calls != 0) return;
+  if (entry->is_taken || gives_up) entries_.erase(entry);
+  done_.notify_all();
 }
 
 std::vector<RequestBook::Numbered> RequestBook::pending() const {
@@ -103,12 +105,21 @@ void RequestBook::finish(Number number, std::int32_t value, const std::string& t
 
 void RequestBook::close(const std::string& reason) {
   const std::lock_guard lock(mutex_);
+  if (!closed_.empty()) return;
   closed_ = reason;
   for (Entry& entry : entries_) {
     if (entry.is_done) continue;
     entry.is_done = true, entry.value = static_cast<std::int32_t>(Result::error), entry.text = reason;
   }
   done_.notify_all();
+}
+
+void RequestBook::await_calls() {
+  std::unique_lock lock(mutex_);
+  const auto has_call = [](const Entry& entry) {
+    return entry.calls != 0 && entry.request.action != Action::dissolve;  // of which no call waits for the end
+  };
+  done_.wait(lock, [&] { return std::none_of(entries_.begin(), entries_.end(), has_call); });
 }
 
 }  // namespace beeline::gaspi

@@ -76,8 +76,10 @@ class RequestBook {
   /// Ends a request. Ignores one that was withdrawn.
   ///   value, text  of the failure; an empty text: it succeeded
   void finish(Number number, std::int32_t value, const std::string& text);
-  /// Fails all requests, and all later ones.
+  /// Fails all requests, and all later ones. A second call does nothing.
   void close(const std::string& reason);
+  /// Waits until no call is between `find_or_add` and `release`. After `close` all such calls end.
+  void await_calls();
 
  private:
   struct Entry {
@@ -92,7 +94,7 @@ class RequestBook {
   [[nodiscard]] std::list<Entry>::iterator find(Number number);
 
   mutable std::mutex mutex_;
-  std::condition_variable done_;
+  std::condition_variable done_;  ///< a request is done, or has no calls any more
   std::list<Entry> entries_;
   Number next_ = 1;
   std::string closed_;  ///< why requests fail; empty: they do not

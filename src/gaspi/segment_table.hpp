@@ -32,8 +32,8 @@ enum class Memory : std::uint32_t {
 struct Part {
   std::byte* data = nullptr;       ///< symmetric address of the first byte, which puts and gets take together with the
                                    ///< owner's rank; nullptr: only copies to and from `registered` reach the part
-  std::byte* address = nullptr;    ///< address of the first byte for loads, stores and `beeline_copy` of this process;
-                                   ///< nullptr: they do not reach it. Of this rank's own part never nullptr
+  std::byte* address = nullptr;    ///< address of the first byte for `beeline_copy` and copies on streams; nullptr:
+                                   ///< they do not reach it. Of this rank's own part never nullptr
   std::uint64_t* flags = nullptr;  ///< symmetric address of flag 0 of `segment_notifications`
   beeline_registered* registered = nullptr;  ///< of memory that its owner had before: the registration, else nullptr
   std::uint64_t registered_offset = 0;       ///< bytes from the start of the registration to the part's first byte
@@ -41,6 +41,7 @@ struct Part {
   Memory kind = Memory::none;
   bool is_for_me = false;            ///< the owner has registered the segment for this rank; true for the own part
   bool has_flags_on_device = false;  ///< the flags are in memory of the owner's GPU
+  bool is_direct = false;            ///< loads and stores reach `address`, too, as far as its kind of memory allows
 };
 static_assert(std::is_trivially_copyable_v<Part> && sizeof(Part) == 56);
 

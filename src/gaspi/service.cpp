@@ -81,6 +81,11 @@ Result Service::perform(const Request& request, const Awaited& awaited, std::uin
   }
 }
 
+void Service::end_calls() {
+  book_.close("the process has ended");
+  book_.await_calls();
+}
+
 void Service::post(const Request& request) {
   static_cast<void>(book_.find_or_add(request));
   ring();
@@ -89,9 +94,9 @@ void Service::post(const Request& request) {
 void Service::ring() {
   {
     // The thread may have found the request without being asked, and may leave the world meanwhile.
-    const std::lock_guard in_world(leaving_);
+    const std::lock_guard in_world(ringing_);
     // If this fails, ranks were lost: then all ranks enter a round without being asked.
-    if (process_.world_team_ != nullptr)
+    if (may_ring_)
       static_cast<void>(beeline_signal_add(process_.world_team_, signals_ + doorbell, 1, coordinator(), service_queue));
   }
   const std::lock_guard lock(mutex_);
@@ -338,15 +343,16 @@ void Service::leave() {
     process_.log(fmt::format("while leaving: {}", lost.text));
   }
   {
-    const std::lock_guard no_rings(leaving_);
-    const beeline_status status = beeline_world_close(process_.world_);
-    if (status != BEELINE_OK) process_.log(fmt::format("while leaving: {}", beeline_last_error()));
-    process_.world_ = nullptr, process_.world_team_ = nullptr;
+    const std::lock_guard no_rings(ringing_);
+    may_ring_ = false;
   }
+  const beeline_status status = beeline_world_close(process_.world_);
+  if (status != BEELINE_OK) process_.log(fmt::format("while leaving: {}", beeline_last_error()));
+  process_.world_ = nullptr, process_.world_team_ = nullptr;
   set_state(State::left);
   for (const RequestBook::Numbered& each : requests_)
-    book_.finish(each.number, each.request.action == Action::leave ? 0 : -1,
-                 each.request.action == Action::leave ? "" : "the process has left the world");
+    if (each.request.action == Action::leave) book_.finish(each.number, 0, "");
+  book_.close("the process has left the world");
 }
 
 void Service::end(const std::string& reason, std::int32_t value) {

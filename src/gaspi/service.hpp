@@ -52,6 +52,8 @@ class Service {
   [[nodiscard]] bool is_pending(Action action, std::uint32_t id) const { return book_.contains(action, id); }
   /// Makes a request that no call waits for.
   void post(const Request& request);
+  /// At the termination: fails the calls of `perform` in which other threads are, and waits until they have returned.
+  void end_calls();
 
   /// Number of times that the world went on without lost ranks.
   [[nodiscard]] std::uint64_t recoveries() const { return recoveries_.load(); }
@@ -102,7 +104,8 @@ class Service {
   std::vector<RequestBook::Numbered> requests_;  ///< of the round that is executed
   std::atomic<std::uint64_t> recoveries_{0};
 
-  std::mutex leaving_;  ///< held while a doorbell is rung, and while the world is closed
+  std::mutex ringing_;    ///< held while a doorbell is rung
+  bool may_ring_ = true;  ///< false: the world is being closed; under `ringing_`
   mutable std::mutex mutex_;
   std::condition_variable changed_;  ///< state_, recoveries_, is_woken_
   State state_ = State::joining;

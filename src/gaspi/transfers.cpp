@@ -39,6 +39,9 @@ gaspi_return_t transfer(const char* function, const Named& named, const To& to, 
   });
 }
 
+/// For transfers whose arguments `require_move` checks.
+constexpr auto no_further_check = [](const Process&, const Move&) { return 0; };
+
 /// A list as the caller passes it.
 struct List {
   gaspi_number_t count;
@@ -128,10 +131,7 @@ gaspi_return_t transfer_list(const char* function, const List& list, const To& t
     Queue& queue = queues().get(to.queue);
     require_list(list);
     UseOfAll use(list);
-    for (gaspi_number_t i = 0; i < list.count; ++i) {
-      const Move move = require_move(process, list.element(i), to.rank);
-      if constexpr (!writes) require_readable(move, to.rank);
-    }
+    for (gaspi_number_t i = 0; i < list.count; ++i) static_cast<void>(require_move(process, list.element(i), to.rank));
     Flag flag{};
     if (following != nullptr) {
       use.add(following->segment);
@@ -162,13 +162,11 @@ using namespace beeline::gaspi;
 gaspi_return_t pgaspi_write(gaspi_segment_id_t segment_id_local, gaspi_offset_t offset_local, gaspi_rank_t rank,
                             gaspi_segment_id_t segment_id_remote, gaspi_offset_t offset_remote, gaspi_size_t size,
                             gaspi_queue_id_t queue, gaspi_timeout_t timeout_ms) {
-  return transfer(
-      "gaspi_write", {segment_id_local, offset_local, segment_id_remote, offset_remote, size},
-      {rank, queue, timeout_ms}, 1, [](const Process&, const Move&) { return 0; },
-      [&](Post& post, const Move& move, int) {
-        count_write(rank, size);
-        return post.write(move);
-      });
+  return transfer("gaspi_write", {segment_id_local, offset_local, segment_id_remote, offset_remote, size},
+                  {rank, queue, timeout_ms}, 1, no_further_check, [&](Post& post, const Move& move, int) {
+                    count_write(rank, size);
+                    return post.write(move);
+                  });
 }
 GASPI_EXPORT(write);
 
@@ -176,17 +174,12 @@ gaspi_return_t pgaspi_read(gaspi_segment_id_t segment_id_local, gaspi_offset_t o
                            gaspi_segment_id_t segment_id_remote, gaspi_offset_t offset_remote, gaspi_size_t size,
                            gaspi_queue_id_t queue, gaspi_timeout_t timeout_ms) {
   const Named named{segment_id_local, offset_local, segment_id_remote, offset_remote, size};
-  return transfer(
-      "gaspi_read", named, {rank, queue, timeout_ms}, 1,
-      [&](const Process&, const Move& move) {
-        require_readable(move, rank);
-        return 0;
-      },
-      [&](Post& post, const Move& move, int) {
-        if (!read_one(post, move, named)) return false;
-        count_read(rank, size);
-        return true;
-      });
+  return transfer("gaspi_read", named, {rank, queue, timeout_ms}, 1, no_further_check,
+                  [&](Post& post, const Move& move, int) {
+                    if (!read_one(post, move, named)) return false;
+                    count_read(rank, size);
+                    return true;
+                  });
 }
 GASPI_EXPORT(read);
 
@@ -214,8 +207,7 @@ gaspi_return_t pgaspi_read_notify(gaspi_segment_id_t segment_id_local, gaspi_off
   const Named named{segment_id_local, offset_local, segment_id_remote, offset_remote, size};
   return transfer(
       "gaspi_read_notify", named, {rank, queue, timeout_ms}, 2,
-      [&](const Process& process, const Move& move) {
-        require_readable(move, rank);
+      [&](const Process& process, const Move&) {
         return require_flag(require_own_part(process, segment_id_local), notification_id, 1);
       },
       [&](Post& post, const Move& move, const Flag& flag) {

@@ -124,6 +124,7 @@ TEST(CInterface, OneSidedOperations) {
     check_ok(beeline_flush(team, 1));
     check_ok(beeline_flush_within(team, 1, 0));
     check_ok(beeline_quiet(team, 1));
+    check_ok(beeline_quiet_within(team, 1, 0));
     check_ok(beeline_barrier(team, BEELINE_NO_TIMEOUT));
     check_ok(beeline_fetch_add(team, inbox, 10, peer, &before));  // 1 on each rank
     BEELINE_CHECK_EQ(1u, before);

@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <numeric>
+#include <thread>
 #include <vector>
 
 #include "beeline/gaspi/device.hpp"
@@ -190,6 +191,39 @@ TEST_P(GaspiGpus, FourDirections) {
             expect_values(to, me, staging, words, 1000 * round + static_cast<unsigned>((rank + ranks - 1) % ranks));
             GASPI_OK(gaspi_barrier(GASPI_GROUP_ALL, GASPI_BLOCK));
           }
+  });
+}
+
+/// gaspi_read_notify from host or GPU memory of the next rank to host or GPU memory, and passive messages to it.
+TEST_P(GaspiGpus, ReadsAndMessages) {
+  run([](int rank) {
+    constexpr std::size_t count = 70'001, message = 100;
+    const int ranks = GetParam().ranks;
+    const auto next = static_cast<gaspi_rank_t>((rank + 1) % ranks), me = static_cast<gaspi_rank_t>(rank);
+    auto* const staging = make_segment(host, count);
+    const gaspi_alloc_t on_gpu = has_gpu(rank) ? GASPI_MEM_GPU | GASPI_MEM_INITIALIZED : GASPI_MEM_INITIALIZED;
+    // 2, 3: sources in host and GPU memory; 4, 5: destinations.
+    for (gaspi_segment_id_t id = 2; id < 6; ++id)
+      GASPI_OK(gaspi_segment_create(id, count * 8, GASPI_GROUP_ALL, GASPI_BLOCK,
+                                    id % 2 == 0 ? gaspi_alloc_t{GASPI_MEM_INITIALIZED} : on_gpu));
+    std::uint64_t round = 0;
+    for (gaspi_segment_id_t from = 2; from < 4; ++from)
+      for (gaspi_segment_id_t to = 4; to < 6; ++to) {
+        ++round;
+        fill(from, me, staging, count, 1000 * round + me);
+        GASPI_OK(gaspi_barrier(GASPI_GROUP_ALL, GASPI_BLOCK));
+        GASPI_OK(gaspi_read_notify(to, 0, next, from, 0, count * 8, 17, 1, GASPI_BLOCK));
+        BEELINE_CHECK_EQ(1u, take_notification(to, 17));
+        GASPI_OK(gaspi_wait(1, GASPI_BLOCK));
+        expect_values(to, me, staging, count, 1000 * round + next);
+        gaspi_rank_t sender = 99;
+        std::thread sends([&] { GASPI_OK(gaspi_passive_send(from, 8, next, message * 8, GASPI_BLOCK)); });
+        GASPI_OK(gaspi_passive_receive(to, 0, &sender, message * 8, GASPI_BLOCK));
+        sends.join();
+        BEELINE_CHECK_EQ((rank + ranks - 1) % ranks, static_cast<int>(sender));
+        expect_values(to, me, staging, message, 1000 * round + sender + 1);
+        GASPI_OK(gaspi_barrier(GASPI_GROUP_ALL, GASPI_BLOCK));
+      }
   });
 }
 

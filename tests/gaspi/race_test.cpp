@@ -227,6 +227,17 @@ TEST(GaspiFork, AChildIsNoRankAndEnds) {
   });
 }
 
+/// Stops this process; a child makes it continue.
+void stop_for_a_second() {
+  const pid_t process = ::getpid();
+  if (::fork() == 0) {
+    std::this_thread::sleep_for(1s);
+    ::kill(process, SIGCONT);
+    ::_exit(0);
+  }
+  ::kill(process, SIGSTOP);
+}
+
 /// A process on another node that is stopped for a second holds no call longer than its time-out; the same calls
 /// continue afterwards, and an atomic is done once.
 TEST(GaspiStoppedPeer, HoldsReadsAndAtomicsForTheirTimeout) {
@@ -236,13 +247,7 @@ TEST(GaspiStoppedPeer, HoldsReadsAndAtomicsForTheirTimeout) {
     memory[0] = static_cast<std::uint64_t>(rank) + 40;
     GASPI_OK(gaspi_barrier(GASPI_GROUP_ALL, GASPI_BLOCK));
     if (rank == 1) {
-      const pid_t process = ::getpid();
-      if (::fork() == 0) {
-        std::this_thread::sleep_for(1s);
-        ::kill(process, SIGCONT);
-        ::_exit(0);
-      }
-      ::kill(process, SIGSTOP);
+      stop_for_a_second();
     } else {
       std::this_thread::sleep_for(200ms);
       gaspi_atomic_value_t old = 99;
@@ -271,6 +276,66 @@ TEST(GaspiStoppedPeer, HoldsReadsAndAtomicsForTheirTimeout) {
     GASPI_OK(gaspi_barrier(GASPI_GROUP_ALL, GASPI_BLOCK));
     if (rank == 1) BEELINE_CHECK_EQ(std::uint64_t{3}, memory[8]);
   });
+}
+
+/// Writes to it fill the engine's ring; a call with a time-out ends in time also then, and continues later.
+TEST(GaspiStoppedPeer, HoldsWritesForTheirTimeout) {
+  expect_gaspi({.nodes = 2}, [](int rank) {
+    constexpr gaspi_timeout_t limit = 30;
+    constexpr gaspi_number_t listed = 200;
+    constexpr gaspi_offset_t writes = 700;
+    std::uint64_t* const memory = make_segment(0, 2 * writes);
+    GASPI_OK(gaspi_barrier(GASPI_GROUP_ALL, GASPI_BLOCK));
+    if (rank == 1) {
+      stop_for_a_second();
+      BEELINE_CHECK_EQ(9U, take_notification(0, 0));
+      for (gaspi_offset_t i = 0; i < writes; ++i) BEELINE_CHECK_EQ(i + 1, memory[writes + i]);
+      return;
+    }
+    std::this_thread::sleep_for(200ms);
+    for (gaspi_offset_t i = 0; i < writes; ++i) memory[i] = i + 1;
+    int timeouts = 0;
+    const auto in_time = [&](const std::function<gaspi_return_t(gaspi_timeout_t)>& call) {
+      for (gaspi_return_t result = GASPI_TIMEOUT; result == GASPI_TIMEOUT;) {
+        const auto start = std::chrono::steady_clock::now();
+        result = call(limit);
+        BEELINE_CHECK(std::chrono::steady_clock::now() - start < 400ms);
+        if (result == GASPI_TIMEOUT) ++timeouts;
+        BEELINE_CHECK(result == GASPI_TIMEOUT || result == GASPI_SUCCESS);
+      }
+    };
+    const auto to = [](gaspi_offset_t i) { return 8 * (writes + i); };
+    for (gaspi_offset_t i = 0; i < writes - listed; ++i)
+      in_time([&](gaspi_timeout_t within) { return gaspi_write(0, 8 * i, 1, 0, to(i), 8, 0, within); });
+    const std::vector<gaspi_segment_id_t> segments(listed);
+    const std::vector<gaspi_size_t> sizes(listed, 8);
+    std::vector<gaspi_offset_t> from, there;
+    for (gaspi_offset_t i = writes - listed; i < writes; ++i) from.push_back(8 * i), there.push_back(to(i));
+    in_time([&](gaspi_timeout_t within) {
+      return gaspi_write_list_notify(listed, segments.data(), from.data(), 1, segments.data(), there.data(),
+                                     sizes.data(), 0, 0, 9, 0, within);
+    });
+    BEELINE_CHECK(timeouts > 0);
+    in_time([](gaspi_timeout_t within) { return gaspi_wait(0, within); });
+  });
+}
+
+/// Another thread is in a call that needs a rank which terminates instead.
+TEST(GaspiTermination, EndsSetUpCallsOfOtherThreads) {
+  expect_all_passed(run_processes_for_gaspi({}, [](int rank) {
+    GASPI_OK(gaspi_proc_init(GASPI_BLOCK));
+    std::future<gaspi_return_t> create;
+    const std::string log = logged_by([&] {
+      if (rank == 0)
+        create = std::async(std::launch::async, [] {
+          return gaspi_segment_create(0, 64, GASPI_GROUP_ALL, GASPI_BLOCK, GASPI_MEM_INITIALIZED);
+        });
+      std::this_thread::sleep_for(100ms);
+      GASPI_OK(gaspi_proc_term(GASPI_BLOCK));
+      if (rank == 0) GASPI_EXPECT(GASPI_ERROR, create.get());
+    });
+    if (rank == 0) BEELINE_CHECK_CONTAINS(log, "gaspi_segment_create: the process has left the world");
+  }));
 }
 
 }  // namespace

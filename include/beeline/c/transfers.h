@@ -77,6 +77,8 @@ beeline_status beeline_flush(beeline_team* team, uint32_t queue) BEELINE_NOEXCEP
 beeline_status beeline_flush_within(beeline_team* team, uint32_t queue, uint64_t timeout_ns) BEELINE_NOEXCEPT;
 /// Remote completion: on return the queue's puts are visible at their targets. Blocks. Threads: any.
 beeline_status beeline_quiet(beeline_team* team, uint32_t queue) BEELINE_NOEXCEPT;
+/// `beeline_quiet` with a limit: after BEELINE_TIMEOUT the same call continues. Threads: any.
+beeline_status beeline_quiet_within(beeline_team* team, uint32_t queue, uint64_t timeout_ns) BEELINE_NOEXCEPT;
 
 BEELINE_C_END
 

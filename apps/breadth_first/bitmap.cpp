@@ -88,12 +88,12 @@ class BitmapSearch {
     const auto& block = grid_.block();
     for (std::uint32_t word = 0; word < rows_.of_grid / 32; ++word)
       for (std::uint32_t bits = bitmaps_.level[own_ + word]; bits != 0; bits &= bits - 1)
-        push_row(32 * word + static_cast<std::uint32_t>(std::countr_zero(bits)), grid_.thread_rank(), grid_.size());
+        push_row(32 * word + lowest_bit(bits), grid_.thread_rank(), grid_.size());
     for (std::uint32_t local = rows_.of_grid + grid_.block_rank(); local < rows_.of_block; local += grid_.blocks())
       if (has_bit(bitmaps_.level + own_, local)) push_row(local, block.thread_rank(), block.size());
     for (std::uint32_t word = rows_.of_block / 32 + warp_; word < rows_.words; word += warps_)
       for (std::uint32_t bits = bitmaps_.level[own_ + word]; bits != 0; bits &= bits - 1)
-        push_row(32 * word + static_cast<std::uint32_t>(std::countr_zero(bits)), lane_, lanes);
+        push_row(32 * word + lowest_bit(bits), lane_, lanes);
   }
   BEELINE_HOST_DEVICE void push_row(std::uint32_t local, std::uint32_t thread, std::uint32_t threads) {
     const std::uint32_t end = rows_.begins[local + 1], parent = rows_.position_of(local);

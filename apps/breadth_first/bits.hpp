@@ -4,6 +4,7 @@
 /// The parts of a device that share a word of a bitmap: on a GPU a warp, whose threads have a bit each, on a CPU one
 /// thread, which has all 32.
 
+#include <bit>
 #include <cstdint>
 
 #include "beeline/device/impl/warp_machine.hpp"
@@ -27,6 +28,12 @@ template <class Holds>
     if (holds(bit)) word |= 1u << bit;
   return word;
 #endif
+}
+
+/// The number of the lowest bit that is set; `bits` is not 0. (In kernels nvcc 13.0 makes std::countr_zero the constant
+/// 32.)
+[[nodiscard]] BEELINE_HOST_DEVICE inline std::uint32_t lowest_bit(std::uint32_t bits) {
+  return static_cast<std::uint32_t>(std::popcount((bits & (0 - bits)) - 1));
 }
 
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool has_bit(const std::uint32_t* bits, std::uint32_t index) {

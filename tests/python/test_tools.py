@@ -87,6 +87,7 @@ def test_missing_licence_is_found(tool, tmp_path, path, text):
         ("src/a.cpp", "#if defined(__CUDACC__)", ":1: a compiler's name belongs in"),
         ("src/a.cpp", "#include <fstream>", ":1: iostreams, locales or regex"),
         ("src/util/a.cpp", "", ": say what it is for"),
+        ("src/a.cpp", "BEELINE_HOST_DEVICE void f();\nint i = std::countr_zero(x);", ":2: wrong in kernels"),
     ],
 )
 def test_bad_style_is_found(tool, tmp_path, path, text, problem):

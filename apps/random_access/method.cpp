@@ -33,12 +33,12 @@ std::string why_too_many(const beeline::Config& config) {
 }
 
 std::size_t buffer_bytes(int ranks, bool gpus) {
-  constexpr std::size_t box = look_ahead * sizeof(std::uint64_t);
+  constexpr std::size_t box = box_words * sizeof(std::uint64_t);
   const std::size_t boxes = 4 * (gpus ? lag_on_gpus : lag_on_hosts);  // one half to receive, the other to send
   const auto peers = static_cast<std::size_t>(std::min(ranks, most_exchanging_ranks));
   return std::max(boxes * box * peers * (gpus ? most_blocks : 1), task_bytes(ranks, gpus));
 }
 
-std::size_t pinned_bytes(int ranks) { return 3 * look_ahead * sizeof(std::uint64_t) * static_cast<std::size_t>(ranks); }
+std::size_t pinned_bytes(int ranks) { return 3 * box_words * sizeof(std::uint64_t) * static_cast<std::size_t>(ranks); }
 
 }  // namespace random_access

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// Method mpi, the baseline: in each round the CPU makes 1,024 numbers, sorts them by owner, and MPI exchanges counts
-/// and numbers. Numbers that have arrived are applied after those of the next round are made, so that the words can be
-/// prefetched meanwhile: by the owner's CPU, or by a kernel, to which the CPU copies them. Source: seed 000 section
+/// and numbers. Numbers that have arrived are applied while those of the next round are made: by the owner's CPU, or
+/// after that by a kernel, to which the CPU copies them. Source: seed 000 section
 /// 6.9.3; HPC Challenge, MPI RandomAccess.
 
 #include <algorithm>
@@ -21,11 +21,11 @@ class Mpi final : public Method {
  public:
   explicit Mpi(Table& table)
       : Method(table), ranks_(static_cast<std::size_t>(world().size())),
-        sent_(world(), ranks_ * look_ahead, beeline::Heap::pinned),
+        sent_(world(), ranks_ * box_words, beeline::Heap::pinned),
         received_(world(), ranks_ * look_ahead, beeline::Heap::pinned), arrived_(world(), ranks_ * look_ahead),
         send_counts_(ranks_), receive_counts_(ranks_), send_offsets_(ranks_), receive_offsets_(ranks_), ends_(ranks_) {
     apps::begin_mpi(world());
-    for (std::size_t peer = 0; peer < ranks_; ++peer) send_offsets_[peer] = static_cast<int>(peer * look_ahead);
+    for (std::size_t peer = 0; peer < ranks_; ++peer) send_offsets_[peer] = static_cast<int>(peer * box_words);
   }
 
   void run(const Run& run) override {
@@ -37,24 +37,24 @@ class Mpi final : public Method {
       const std::uint64_t now = std::min(left, look_ahead);
       number = make_numbers(number, now, arrived);
       left -= now;
-      apply_all(arrived);
       arrived = exchange();
     }
-    apply_all(arrived);
+    static_cast<void>(make_numbers(number, 0, arrived));
   }
 
  private:
-  /// Sorts `count` numbers after `number` by owner; returns the last.
-  ///   arrived  numbers of the last round, which are applied next
+  /// Sorts `count` numbers after `number` by owner; returns the last. Applies the `arrived` numbers of the last round.
   std::uint64_t make_numbers(std::uint64_t number, std::uint64_t count, std::uint64_t arrived) {
-    for (std::size_t peer = 0; peer < ranks_; ++peer) ends_[peer] = sent_.data() + peer * look_ahead;
-    const std::uint64_t prefetched = world().device().is_gpu() ? 0 : std::min(count, arrived);
-    number = make_into(ends_.data(), table().target(), number, {received_.data(), prefetched});
-    number = make_into(ends_.data(), table().target(), number, {nullptr, count - prefetched});
-    for (std::size_t peer = 0; peer < ranks_; ++peer)
-      send_counts_[peer] = static_cast<int>(ends_[peer] - (sent_.data() + peer * look_ahead));
+    const bool is_gpu = world().device().is_gpu();
+    for (std::size_t peer = 0; peer < ranks_; ++peer) ends_[peer] = box(peer);
+    number = make_and_apply(ends_.data(), table().target(), number, count, {received_.data(), is_gpu ? 0 : arrived});
+    for (std::size_t peer = 0; peer < ranks_; ++peer) send_counts_[peer] = static_cast<int>(ends_[peer] - box(peer));
+    if (is_gpu) apply_by_gpu(arrived);
     return number;
   }
+
+  /// The numbers for a peer.
+  [[nodiscard]] std::uint64_t* box(std::size_t peer) const { return sent_.data() + peer * box_words; }
 
   /// Returns how many numbers have arrived.
   std::uint64_t exchange() {
@@ -71,22 +71,17 @@ class Mpi final : public Method {
     return static_cast<std::uint64_t>(arrived);
   }
 
-  void apply_all(std::uint64_t count) {
-    const std::uint64_t* const numbers = received_.data();
-    if (!world().device().is_gpu()) {
-      const Target& target = table().target();
-      for (std::uint64_t i = 0; i < count; ++i) apply(target.own(target.layout.index_of(numbers[i])), numbers[i], true);
-      return;
-    }
+  void apply_by_gpu(std::uint64_t count) {
     if (count == 0) return;
-    world().copy(arrived_.data(), numbers, count * sizeof(std::uint64_t), world().stream());
+    world().copy(arrived_.data(), received_.data(), count * sizeof(std::uint64_t), world().stream());
     table().enqueue_updates(arrived_.data(), count);
     world().synchronize();
   }
 
   const std::size_t ranks_;
-  beeline::SymmetricArray<std::uint64_t> sent_, received_;  ///< [ranks, look_ahead] in host memory
-  beeline::SymmetricArray<std::uint64_t> arrived_;          ///< [ranks, look_ahead] in the device's memory
+  beeline::SymmetricArray<std::uint64_t> sent_;      ///< [ranks, box_words] in host memory
+  beeline::SymmetricArray<std::uint64_t> received_;  ///< [ranks, look_ahead] in host memory
+  beeline::SymmetricArray<std::uint64_t> arrived_;   ///< [ranks, look_ahead] in the device's memory
   std::vector<int> send_counts_, receive_counts_, send_offsets_, receive_offsets_;
   std::vector<std::uint64_t*> ends_;  ///< [ranks] where the next number for each owner is stored
 };

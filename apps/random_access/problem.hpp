@@ -16,6 +16,8 @@ namespace random_access {
 
 /// Updates for each word of the table, and numbers that a block makes before it sends them.
 inline constexpr std::uint64_t updates_per_word = 4, look_ahead = 1024;
+/// Words of a buffer for up to `look_ahead` numbers, and for what a store of eight numbers overwrites behind the last.
+inline constexpr std::uint64_t box_words = look_ahead + 8;
 /// Largest number of ranks whose blocks have buffers for each other.
 inline constexpr int most_exchanging_ranks = 64;
 

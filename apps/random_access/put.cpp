@@ -10,11 +10,11 @@ namespace random_access {
 namespace {
 
 struct Putting {
-  std::uint64_t* buffers;  ///< [2 lag, ranks, blocks, look_ahead] symmetric, by round, owner and block
+  std::uint64_t* buffers;  ///< [ranks, blocks, 2 lag, box_words] symmetric, by owner, block and round
 
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t* box(const beeline::Context&, const Boxes& boxes, std::uint64_t round,
                                                        std::uint32_t owner, std::uint32_t block) const {
-    return buffers + boxes.place(round, owner, block) * look_ahead;
+    return buffers + boxes.place(round, owner, block) * box_words;
   }
   template <class Block>
   [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status send(const Block& block, const beeline::Context& ctx,
@@ -36,7 +36,7 @@ struct Putting {
 
 class Put final : public InRounds<Putting> {
  public:
-  explicit Put(Table& table) : InRounds(table), buffers_(world(), places() * look_ahead) {}
+  explicit Put(Table& table) : InRounds(table), buffers_(world(), places() * box_words) {}
 
  private:
   [[nodiscard]] Putting sender() const override { return {buffers_.data()}; }

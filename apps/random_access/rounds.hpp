@@ -6,6 +6,8 @@
 /// sender, so that no two ranks write to the same memory, and owners need no remote atomics. The methods differ in how
 /// numbers get into the boxes.
 
+#include <algorithm>
+
 #include "beeline/device/put_get.hpp"
 #include "making.hpp"
 #include "method.hpp"
@@ -21,18 +23,19 @@ static_assert(lag_on_gpus >= 2 && lag_on_hosts >= 2);
 /// round n it has emptied the boxes of round n - lag, so its signal of round n also acknowledges those boxes. It fills
 /// the boxes of round n again in round n + 2 lag, when it has received the signals of round n + lag.
 struct Boxes {
-  std::uint64_t* numbers;  ///< [2 lag, ranks, blocks, look_ahead] symmetric, by round, sender and block
-  std::uint64_t* signals;  ///< [2 lag, ranks, blocks] symmetric: see `signal_value`
+  std::uint64_t* numbers;  ///< [ranks, blocks, 2 lag, box_words] symmetric, by sender, block and round
+  std::uint64_t* signals;  ///< [ranks, blocks, 2 lag] symmetric: see `signal_value`
   std::uint32_t* counts;   ///< [blocks, ranks] numbers of a block for each owner, on host ranks; GPUs: shared memory
   std::uint32_t ranks, blocks, lag;
 
+  /// Position of a box and of its signal. On host ranks signals of different ranks are in different cache lines.
   [[nodiscard]] BEELINE_HOST_DEVICE std::size_t place(std::uint64_t round, std::uint32_t rank,
                                                       std::uint32_t block) const {
-    return (round % (2 * lag) * ranks + rank) * blocks + block;
+    return (std::size_t{rank} * blocks + block) * 2 * lag + round % (2 * lag);
   }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t* box(std::uint64_t round, std::uint32_t sender,
                                                        std::uint32_t block) const {
-    return numbers + place(round, sender, block) * look_ahead;
+    return numbers + place(round, sender, block) * box_words;
   }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t* signal(std::uint64_t round, std::uint32_t sender,
                                                           std::uint32_t block) const {
@@ -72,14 +75,13 @@ class Exchange {
     for (std::uint64_t round = work.first_round; round < end + boxes_.lag - 1; ++round) {
       const bool fills = round < end, empties = round >= work.first_round + boxes_.lag - 1;
       const std::uint64_t earlier = round - (boxes_.lag - 1);
-      if (is_lone_cpu()) {  // waits first, since it prefetches the words of what has arrived
-        if (empties && !await_boxes(earlier)) return;
-        if (fills && !fill_boxes_alone(round, empties ? earlier : 0, counts)) return;
-      } else {
-        bool failed = fills && !fill_boxes(round, counts);
-        failed = failed || (empties && !await_boxes(earlier));
-        if (block_.any(failed)) return;
+      if (is_lone_cpu()) {
+        if (!exchange_alone(round, fills, empties ? earlier : 0, counts)) return;
+        continue;
       }
+      bool failed = fills && !fill_boxes(round, counts);
+      failed = failed || (empties && !await_boxes(earlier));
+      if (block_.any(failed)) return;
       if (empties) empty_boxes(earlier);
     }
   }
@@ -117,29 +119,39 @@ class Exchange {
     number_ = number;
   }
 
-  /// As `fill_boxes`, for the only thread of a host rank. The rank's own numbers go through a box of the rank, too: a
-  /// processor mispredicts a branch that asks whether a number is one of them.
-  ///   earlier  the round whose boxes are emptied next, which have arrived; 0: none
-  [[nodiscard]] BEELINE_HOST_DEVICE bool fill_boxes_alone(std::uint64_t round, std::uint64_t earlier,
-                                                          std::uint32_t* counts) {
+  /// A round of the only thread of a host rank, which applies the numbers that have arrived while it makes the next
+  /// ones. The rank's own numbers go through a box of the rank, too: a processor mispredicts a branch that asks whether
+  /// a number is one of them.
+  ///   earlier  the round whose boxes it empties; 0: none
+  /// Returns false if a wait or a signal has failed.
+  [[nodiscard]] BEELINE_HOST_DEVICE bool exchange_alone([[maybe_unused]] std::uint64_t round,
+                                                        [[maybe_unused]] bool fills,
+                                                        [[maybe_unused]] std::uint64_t earlier,
+                                                        [[maybe_unused]] std::uint32_t* counts) {
+#if BEELINE_ON_GPU
+    return false;
+#else
+    if (earlier != 0 && !await_boxes(earlier)) return false;
     const std::uint32_t block = grid_.block_rank();
     std::uint64_t *begins[most_exchanging_ranks], *ends[most_exchanging_ranks];
     for (std::uint32_t rank = 0; rank < ctx_.size; ++rank)
       ends[rank] = begins[rank] =
           rank == ctx_.rank ? boxes_.box(round, rank, block) : sender_.box(ctx_, boxes_, round, rank, block);
-    std::uint64_t now = left_ < look_ahead ? left_ : look_ahead;
+    std::uint64_t now = fills ? std::min(left_, look_ahead) : 0;
     left_ -= now;
     for (std::uint32_t rank = 0; earlier != 0 && rank < ctx_.size; ++rank) {
       const Numbers arrived = arrived_from(rank, earlier);
-      const std::uint64_t some = arrived.count < now ? arrived.count : now;
-      number_ = make_into(ends, target_, number_, {arrived.first, some});
+      const std::uint64_t some = std::min(arrived.count, now);
+      number_ = make_and_apply(ends, target_, number_, some, arrived);
       now -= some;
     }
-    number_ = make_into(ends, target_, number_, {nullptr, now});
+    number_ = make_and_apply(ends, target_, number_, now, {nullptr, 0});
+    if (!fills) return true;
     for (std::uint32_t rank = 0; rank < ctx_.size; ++rank)
       counts[rank] = static_cast<std::uint32_t>(ends[rank] - begins[rank]);
     *boxes_.signal(round, ctx_.rank, block) = signal_value(round, counts[ctx_.rank]);
     return sender_.send(block_, ctx_, boxes_, round, block, counts) == beeline::Status::ok;
+#endif
   }
 
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t count_one(std::uint32_t& count) const {
@@ -168,7 +180,7 @@ class Exchange {
 
   BEELINE_HOST_DEVICE void empty_boxes(std::uint64_t round) const {
     for (std::uint32_t rank = 0; rank < ctx_.size; ++rank)
-      if (rank != ctx_.rank || is_lone_cpu()) apply_numbers(block_, target_, arrived_from(rank, round), is_alone_);
+      if (rank != ctx_.rank) apply_numbers(block_, target_, arrived_from(rank, round), is_alone_);
   }
 
   const Grid& grid_;
@@ -203,7 +215,7 @@ class InRounds : public Method {
   explicit InRounds(Table& table)
       : Method(table), lag_(world().device().is_gpu() ? lag_on_gpus : lag_on_hosts),
         blocks_(table.blocks<ExchangeInRounds<Sender>, Target, Boxes, Sender, Work>()),
-        numbers_(world(), places() * look_ahead), signals_(world(), places()), counts_(world(), places()) {}
+        numbers_(world(), places() * box_words), signals_(world(), places()), counts_(world(), places()) {}
 
   void run(const Run& run) override {
     const std::uint32_t ranks = table().layout().ranks;

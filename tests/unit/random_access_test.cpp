@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "making.hpp"
 #include "method.hpp"
 #include "problem.hpp"
 #include "serial.hpp"
@@ -57,6 +58,42 @@ TEST(RandomAccessProblem, EveryWordHasOneOwner) {
     }
     EXPECT_EQ(next, layout.words());
   }
+}
+
+/// Numbers after `number` of the stream.
+std::vector<std::uint64_t> numbers_after(std::uint64_t number, std::uint64_t count) {
+  std::vector<std::uint64_t> all;
+  for (std::uint64_t i = 0; i < count; ++i) all.push_back(number = next_number(number));
+  return all;
+}
+
+/// `make_and_apply` beside plain loops, with few ranks (by vectors, if the processor has them) and with many.
+void expect_made(int ranks, std::uint64_t count, std::uint64_t arrived_count) {
+  SCOPED_TRACE(std::to_string(ranks) + " ranks, " + std::to_string(count) + " made, " + std::to_string(arrived_count));
+  const Layout layout = layout_of(12, ranks);
+  const std::uint64_t first = starts(1'000'000);
+  const std::vector<std::uint64_t> arrived = numbers_after(starts(7'000'000), arrived_count);
+  std::vector<std::uint64_t> words(layout.range(0).count), expected = words;
+  std::vector<std::uint64_t> boxes(layout.ranks * box_words);
+  std::vector<std::uint64_t*> ends;
+  for (std::size_t rank = 0; rank < layout.ranks; ++rank) ends.push_back(boxes.data() + rank * box_words);
+  const std::uint64_t last =
+      make_and_apply(ends.data(), {layout, words.data()}, first, count, {arrived.data(), arrived.size()});
+
+  std::vector<std::vector<std::uint64_t>> sorted(layout.ranks);
+  for (const std::uint64_t number : numbers_after(first, count))
+    sorted[layout.owner(layout.index_of(number))].push_back(number);
+  for (const std::uint64_t number : arrived) expected[layout.position(layout.index_of(number))] ^= number;
+  EXPECT_EQ(last, starts(1'000'000 + count));
+  EXPECT_EQ(words, expected);
+  for (std::size_t rank = 0; rank < layout.ranks; ++rank)
+    EXPECT_EQ(std::vector<std::uint64_t>(boxes.data() + rank * box_words, ends[rank]), sorted[rank]) << rank;
+}
+
+TEST(RandomAccessMaking, SortsByOwnerAndApplies) {
+  for (const int ranks : {1, 2, 3, 4, 8, 9, 64})
+    for (const std::uint64_t count : {0u, 5u, 8u, 77u, 1024u})
+      for (const std::uint64_t arrived : {0u, 3u, 16u, 333u, 1024u}) expect_made(ranks, count, arrived);
 }
 
 TEST(RandomAccessProblem, Sizes) {

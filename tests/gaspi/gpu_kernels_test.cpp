@@ -27,8 +27,9 @@ constexpr std::uint32_t words = 5000;
 
 /// Writes this rank's words to the next rank and waits for those of the previous one; then wakes the next rank's CPU,
 /// and waits for the CPU of the previous one.
-__global__ void ring_kernel(const __grid_constant__ Endpoint endpoint, std::uint64_t* mine, std::uint32_t* failed) {
+__global__ void ring_kernel(const __grid_constant__ Endpoint whole, std::uint64_t* mine, std::uint32_t* failed) {
   const Block block;
+  const beeline::gaspi::EndpointView endpoint(whole);
   const std::uint32_t ranks = endpoint.context.size, rank = endpoint.context.rank;
   const std::uint32_t next = (rank + 1) % ranks, bytes = words * 8;
   const auto note = [&](Status status, std::uint32_t step) {
@@ -43,7 +44,7 @@ __global__ void ring_kernel(const __grid_constant__ Endpoint endpoint, std::uint
   const std::uint64_t expected = 1000 * ((rank + ranks - 1) % ranks);
   for (std::uint32_t i = block.thread_rank(); i < words; i += block.size())
     if (mine[words + i] != expected + i) *failed = 5;
-  note(gpu_write_notify(block, endpoint, {on_device, 0}, next, {results, 0}, 80, {9, 7}, 0), 6);
+  note(gpu_write_notify(block, whole, {on_device, 0}, next, {results, 0}, 80, {9, 7}, 0), 6);
   note(notify(block, endpoint, next, with_host_flags, {10, 8}, 0), 7);
   note(wait_for_notification(block, endpoint, on_device, 11), 8);
   if (beeline::gaspi::notify_reset(block, endpoint, with_host_flags, 12) != Status::unreachable)

@@ -42,15 +42,54 @@ namespace beeline::gaspi {
 
 namespace detail {
 
-/// The part of `rank` of a segment; of 0 bytes if segment or rank is out of range. An entry is read in any case, so
-/// that the load waits for no branch, and the loads of two entries run at the same time.
-[[nodiscard]] BEELINE_HOST_DEVICE inline SegmentEntry entry_of(const EndpointView& endpoint, std::uint32_t segment,
-                                                               std::uint32_t rank) {
+/// The index of the part of `rank` of a segment in the table; `KnownEntry::none` if segment or rank is out of range.
+[[nodiscard]] BEELINE_HOST_DEVICE inline std::uint32_t index_of(const EndpointView& endpoint, std::uint32_t segment,
+                                                                std::uint32_t rank) {
   const std::uint32_t ranks = endpoint.context.size;
   const bool exists = (segment < endpoint.table.segments) & (rank < ranks);
-  SegmentEntry entry = endpoint.table.entries[exists ? std::size_t{segment} * ranks + rank : 0];
+  return exists ? segment * ranks + rank : KnownEntry::none;
+}
+
+/// The part at an index; of 0 bytes for `KnownEntry::none`. An entry is read in any case, so that the load waits for no
+/// branch, and the loads of two entries run at the same time.
+[[nodiscard]] BEELINE_HOST_DEVICE inline SegmentEntry load_entry(const EndpointView& endpoint, std::uint32_t index) {
+  const bool exists = index != KnownEntry::none;
+  SegmentEntry entry = endpoint.table.entries[exists ? index : 0];
   entry.bytes = exists ? entry.bytes : 0;
   return entry;
+}
+
+/// The part of `rank` of a segment; of 0 bytes if segment or rank is out of range.
+///   known  of `endpoint`
+[[nodiscard]] BEELINE_HOST_DEVICE inline SegmentEntry entry_of(const EndpointView& endpoint, KnownEntry& known,
+                                                               std::uint32_t segment, std::uint32_t rank) {
+  const std::uint32_t index = index_of(endpoint, segment, rank);
+  if constexpr (::beeline::detail::executor == DeviceKind::host) return load_entry(endpoint, index);
+  if (known.index != index) known = {index, load_entry(endpoint, index)};
+  return known.entry;
+}
+/// The part of the calling rank on which it waits, likewise.
+[[nodiscard]] BEELINE_HOST_DEVICE inline SegmentEntry own_entry_of(const EndpointView& endpoint,
+                                                                   std::uint32_t segment) {
+  return entry_of(endpoint, endpoint.awaited, segment, endpoint.context.rank);
+}
+
+/// The parts at both ends of a write.
+struct Ends {
+  SegmentEntry from, to;
+};
+[[nodiscard]] BEELINE_HOST_DEVICE inline Ends ends_of(const EndpointView& endpoint, std::uint32_t source,
+                                                      std::uint32_t rank, std::uint32_t destination) {
+  const std::uint32_t from = index_of(endpoint, source, endpoint.context.rank);
+  const std::uint32_t to = index_of(endpoint, destination, rank);
+  if constexpr (::beeline::detail::executor == DeviceKind::host)
+    return {load_entry(endpoint, from), load_entry(endpoint, to)};
+  // One branch for both: see `load_entry`.
+  if ((endpoint.source.index != from) | (endpoint.destination.index != to)) {
+    const SegmentEntry first = load_entry(endpoint, from), second = load_entry(endpoint, to);
+    endpoint.source = {from, first}, endpoint.destination = {to, second};
+  }
+  return {endpoint.source.entry, endpoint.destination.entry};
 }
 
 /// Whether a part holds a range. Evaluates everything, without a branch.
@@ -87,9 +126,8 @@ struct Write {
 [[nodiscard]] BEELINE_HOST_DEVICE inline Write checked_write(const EndpointView& endpoint, const SegmentOffset& source,
                                                              std::uint32_t rank, const SegmentOffset& destination,
                                                              std::uint64_t bytes, std::uint32_t queue) {
-  const SegmentEntry from = entry_of(endpoint, source.segment, endpoint.context.rank);
-  const SegmentEntry to = entry_of(endpoint, destination.segment, rank);
-  // One branch for both entries: see `entry_of`.
+  const auto [from, to] = ends_of(endpoint, source.segment, rank, destination.segment);
+  // One branch for both entries: see `load_entry`.
   const bool is_valid = holds_range(from, source.bytes, bytes) & holds_range(to, destination.bytes, bytes) &
                         (queue < endpoint.table.queues);
   const bool is_reached = is_addressed(from) & is_addressed(to);
@@ -166,7 +204,7 @@ template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status notify(const Group& group, const EndpointView& endpoint, std::uint32_t rank,
                                                 std::uint32_t segment, const Notification& notification,
                                                 std::uint32_t queue) {
-  const SegmentEntry part = detail::entry_of(endpoint, segment, rank);
+  const SegmentEntry part = detail::entry_of(endpoint, endpoint.destination, segment, rank);
   if (part.bytes == 0 || queue >= endpoint.table.queues) return Status::invalid_argument;
   const Status status = detail::check_notification(endpoint, part.flags, rank, notification);
   if (status != Status::ok) return status;
@@ -184,7 +222,7 @@ template <class Group>
                                                                std::uint32_t segment, std::uint32_t id,
                                                                Timeout timeout = Timeout::none()) {
   const Context& ctx = endpoint.context;
-  const SegmentEntry own = detail::entry_of(endpoint, segment, ctx.rank);
+  const SegmentEntry own = detail::own_entry_of(endpoint, segment);
   if (own.bytes == 0 || id >= endpoint.table.notifications) return Status::invalid_argument;
   const detail::Limit limit(ctx, timeout);
   return limit.status(::beeline::wait(group, ctx, own.flags + id, Compare::not_equal, 0, no_peer, limit.timeout()));
@@ -202,7 +240,7 @@ template <class Group>
                                                          std::uint32_t segment, std::uint32_t first,
                                                          std::uint32_t count, std::uint32_t& id,
                                                          Timeout timeout = Timeout::none()) {
-  const SegmentEntry own = detail::entry_of(endpoint, segment, endpoint.context.rank);
+  const SegmentEntry own = detail::own_entry_of(endpoint, segment);
   if (own.bytes == 0 || count == 0 || first >= endpoint.table.notifications ||
       count > endpoint.table.notifications - first)
     return Status::invalid_argument;
@@ -223,9 +261,8 @@ template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status notify_reset(const Group& group, const EndpointView& endpoint,
                                                       std::uint32_t segment, std::uint32_t id, std::uint32_t& value) {
   std::uint64_t before = 0;
-  const Status status =
-      detail::reset_flag(group, endpoint.context, detail::entry_of(endpoint, segment, endpoint.context.rank),
-                         id < endpoint.table.notifications ? id : ~0u, before);
+  const Status status = detail::reset_flag(group, endpoint.context, detail::own_entry_of(endpoint, segment),
+                                           id < endpoint.table.notifications ? id : ~0u, before);
   if (status == Status::ok) value = detail::shared_word(group, static_cast<std::uint32_t>(before));
   return status;
 }
@@ -234,7 +271,7 @@ template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status notify_reset(const Group& group, const EndpointView& endpoint,
                                                       std::uint32_t segment, std::uint32_t id) {
   std::uint64_t before = 0;
-  return detail::reset_flag(group, endpoint.context, detail::entry_of(endpoint, segment, endpoint.context.rank),
+  return detail::reset_flag(group, endpoint.context, detail::own_entry_of(endpoint, segment),
                             id < endpoint.table.notifications ? id : ~0u, before);
 }
 

@@ -47,9 +47,19 @@ struct Endpoint {
 };
 static_assert(std::is_trivially_copyable_v<Endpoint> && std::is_standard_layout_v<Endpoint>);
 
+/// An entry of the table that a thread has read.
+struct KnownEntry {
+  static constexpr std::uint32_t none = ~0u;
+  std::uint32_t index = none;  ///< in `EndpointTable::entries`
+  SegmentEntry entry{};
+};
+
 /// An endpoint as the functions of device.hpp take it: an `Endpoint`, or, in a kernel that `launch` starts, the context
 /// that it passes and a table. Context and table are then arguments of the kernel, in constant memory; an `Endpoint` in
 /// global memory costs several dependent loads more in each call.
+///
+/// A thread of a GPU that makes a view once, for several calls, reads an entry of the table again only if a call names
+/// another segment or rank than the call before. Each thread has a view of its own.
 struct EndpointView {
   BEELINE_HOST_DEVICE EndpointView(const Endpoint& endpoint) : context(endpoint.context), table(endpoint.table) {}
   ///   of     of the world; outlives the view
@@ -57,6 +67,10 @@ struct EndpointView {
 
   const Context& context;
   EndpointTable table;
+  // What this thread has read last: of the ends of writes and notifications, and of the part on which it waits. Kept on
+  // GPUs alone, since threads of a host rank may share a view. Valid as long as the view: the table does not change
+  // while kernels use it.
+  mutable KnownEntry source, destination, awaited;
 };
 
 /// A position in a segment.

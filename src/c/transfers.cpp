@@ -71,15 +71,22 @@ beeline_status put_with_signal(const char* function, beeline_team* team, const S
   });
 }
 
-/// Index of the first signal that is not 0; `count` if there is none. Reads eight signals for each branch, so that a
-/// CPU scans 65,536 of them in some 15 us.
+/// Two signals.
+using Pair [[gnu::vector_size(16), gnu::may_alias, gnu::aligned(8)]] = std::uint64_t;
+
+/// Whether one of 16 signals is seen not to be 0. Vector loads, which a CPU does three times as fast as as many atomic
+/// ones: 65,536 signals take some 6 us. They order nothing, and may see a store in part, so the caller looks at the
+/// signals again, by atomic loads.
+[[gnu::no_sanitize("thread")]] bool is_any_set(const std::uint64_t* signals) {
+  const auto* const pairs = reinterpret_cast<const volatile Pair*>(signals);
+  const Pair any = (pairs[0] | pairs[1] | pairs[2] | pairs[3]) | (pairs[4] | pairs[5] | pairs[6] | pairs[7]);
+  return (any[0] | any[1]) != 0;
+}
+
+/// Index of the first signal that is not 0; `count` if there is none.
 std::uint32_t first_set(const std::uint64_t* signals, std::uint32_t count) {
   std::uint32_t i = 0;
-  for (; i + 8 <= count; i += 8) {
-    std::uint64_t any = 0;
-    for (std::uint32_t k = 0; k < 8; ++k) any |= detail::load_signal(&signals[i + k], Order::relaxed);
-    if (any != 0) break;
-  }
+  while (i + 16 <= count && !is_any_set(signals + i)) i += 16;
   while (i < count && detail::load_signal(&signals[i], Order::memory) == 0) ++i;
   return i;
 }

@@ -105,6 +105,25 @@ def test_a_program_built_against_another_version_does_not_start(tmp_path: Path) 
     assert f"version `{version[:-1].decode()}x' not found (required by {other})" in done.stderr
 
 
+def test_each_function_has_a_profiling_name(repository: Path) -> None:
+    """A tool defines gaspi_X itself and calls pgaspi_X: the first is a weak name, and the headers have both."""
+    nm = subprocess.run(
+        ["nm", "-D", "--defined-only", PROGRAMS.parent / "src" / "libbeeline_gaspi.so"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    exported = {name: kind for kind, name in re.findall(r" ([TW]) (p?gaspi_\w+)", nm.stdout)}
+    functions = {name for name in exported if name.startswith("gaspi_")}
+    assert len(functions) > 100
+    assert {exported[name] for name in functions} == {"W"}
+    assert {f"p{name}" for name in functions} == {name for name, kind in exported.items() if kind == "T"}
+    headers = {path.name: path.read_text() for path in (repository / "include/gaspi").glob("*.h")}
+    profiled = headers.pop("PGASPI.h")
+    declared = "".join(headers.values())
+    for name in functions:
+        assert f" {name}(" in declared, name
+        assert f"GASPI_PROFILED({name.removeprefix('gaspi_')})" in profiled or f"p{name}(" in profiled, name
+
+
 def expect_right(done: subprocess.CompletedProcess[str], ranks: int) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count(RIGHT) == ranks

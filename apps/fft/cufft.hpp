@@ -14,6 +14,7 @@ class CufftTransform final : public LocalTransform {
   ~CufftTransform() override;
   CufftTransform(const CufftTransform&) = delete;
   CufftTransform& operator=(const CufftTransform&) = delete;
+  [[nodiscard]] bool is_in_place() const override { return true; }
   [[nodiscard]] Complex* enqueue(beeline::hpe::Stream& stream, Complex* elements, Complex* other) override;
 
  private:

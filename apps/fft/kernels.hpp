@@ -24,16 +24,20 @@ void enqueue_butterflies(beeline::hpe::Stream& stream, Complex* out, const Compl
                          const Share& share);
 
 /// Enqueues the last step between devices together with the steps inside each device that follow it, which divide its
-/// part into `splits_of_a_step` sub-parts, one behind the other. `share.count` is at least twice as many.
+/// part into `splits_of_exchange` sub-parts, one behind the other. `share.count` is at least as many.
 void enqueue_split_butterflies(beeline::hpe::Stream& stream, Complex* out, const Complex* lower, const Complex* upper,
                                const Share& share);
+/// Enqueues the steps that divide each of `transforms` vectors of 2^log_length elements into `splits_inside` sub-parts,
+/// in place and in one pass over the memory. A sub-part has at least `columns_inside` elements.
+void enqueue_splits_inside(beeline::hpe::Stream& stream, Complex* elements, std::size_t transforms,
+                           unsigned log_length);
 
-/// Enqueues one of the log2(count) passes of a transform inside a device, for host devices: Stockham's, which keeps the
-/// order of the elements.
+/// Enqueues one of the log2(count) passes of `transforms` transforms inside a device, for host devices: Stockham's,
+/// which keeps the order of the elements.
 ///   roots   [count / 2], from `enqueue_roots`
-///   stride  1, 2, 4, ... in the order of the passes
+///   count   a power of two, as stride: 1, 2, 4, ... in the order of the passes
 void enqueue_pass(beeline::hpe::Stream& stream, Complex* out, const Complex* in, const Complex* roots,
-                  std::size_t count, std::size_t stride);
+                  std::size_t count, std::size_t transforms, std::size_t stride);
 /// Enqueues roots[i] = e^(-2 pi i * i / 2^log_length), for half of the indices.
 void enqueue_roots(beeline::hpe::Stream& stream, Complex* roots, unsigned log_length);
 

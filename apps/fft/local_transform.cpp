@@ -21,10 +21,10 @@ class KernelPasses final : public LocalTransform {
     stream.synchronize();
   }
 
+  [[nodiscard]] bool is_in_place() const override { return false; }
   Complex* enqueue(beeline::hpe::Stream& stream, Complex* elements, Complex* other) override {
     for (std::size_t stride = 1; stride < count_; stride *= 2) {
-      for (std::size_t first = 0; first < transforms_ * count_; first += count_)
-        enqueue_pass(stream, other + first, elements + first, roots_.as<Complex>(), count_, stride);
+      enqueue_pass(stream, other, elements, roots_.as<Complex>(), count_, transforms_, stride);
       std::swap(elements, other);
     }
     return elements;

@@ -16,6 +16,8 @@ namespace fft {
 class LocalTransform {
  public:
   virtual ~LocalTransform() = default;
+  /// Whether `enqueue` leaves the other buffer alone.
+  [[nodiscard]] virtual bool is_in_place() const = 0;
   /// Enqueues the transforms of `elements`, one vector behind the other. Both buffers have the length of all, and both
   /// may be written. Returns the one that has the results, each in the order of frequencies.
   [[nodiscard]] virtual Complex* enqueue(beeline::hpe::Stream& stream, Complex* elements, Complex* other) = 0;

@@ -49,7 +49,8 @@ std::string why_not_unified(const beeline::Config& config) {
 
 }  // namespace
 
-Method::Method(const Setup& setup) : MethodOn(setup), parts_(setup), splits_(setup.splits()) {
+Method::Method(const Setup& setup)
+    : MethodOn(setup), parts_(setup), outer_splits_(setup.outer_splits()), splits_(setup.splits()) {
   for (const beeline::hpe::Device device : setup.devices)
     local_.push_back(make_local_transform(device, setup.part() / splits_, splits_));
 }
@@ -62,17 +63,20 @@ void Method::exchange(std::size_t distance) {
     const Complex* const own = parts_.elements(number);
     const Complex* const partners = partner_elements(number, number ^ distance);
     const Share share{parts_.count(), number % distance * parts_.count(), log_length, is_upper};
-    const auto enqueue = distance == 1 && splits_ > 1 ? enqueue_split_butterflies : enqueue_butterflies;
+    const auto enqueue = distance == 1 && outer_splits_ > 1 ? enqueue_split_butterflies : enqueue_butterflies;
     enqueue(parts_.stream(number), parts_.other(number), is_upper ? partners : own, is_upper ? own : partners, share);
   }
   parts_.flip();
 }
 
 void Method::transform_parts() {
-  parts_.join_streams();  // the transform may write the other buffer, which a partner reads in the last step
+  if (!local_.front()->is_in_place()) parts_.join_streams();  // a partner reads the other buffer in the last step
   bool flips = false;
   for (std::size_t number = 0; number < parts_.devices(); ++number) {
     Complex* const elements = parts_.elements(number);
+    if (splits_ > outer_splits_)
+      enqueue_splits_inside(parts_.stream(number), elements, outer_splits_,
+                            static_cast<unsigned>(std::countr_zero(parts_.count() / outer_splits_)));
     flips = local_[number]->enqueue(parts_.stream(number), elements, parts_.other(number)) != elements;
   }
   if (flips) parts_.flip();

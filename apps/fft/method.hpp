@@ -39,7 +39,7 @@ class Method : public apps::MethodOn<const Setup> {
   void transform_parts();
 
   Parts parts_;
-  const std::size_t splits_;  ///< sub-parts of a device's part
+  const std::size_t outer_splits_, splits_;  ///< sub-parts of a device's part: of the last step, and in all
   std::vector<std::unique_ptr<LocalTransform>> local_;
 };
 

@@ -13,7 +13,13 @@
 
 namespace fft {
 
-constexpr std::size_t splits_of_a_step = 8;
+/// Sub-parts that the last step between devices makes of a part: on a GPU as many as a thread's registers hold, on a
+/// host device as many as its cache holds lines at power-of-two distances.
+constexpr unsigned splits_of_exchange(bool on_gpu) { return on_gpu ? 32 : 8; }
+/// Sub-parts that a further pass over the memory makes of each of these, and neighbouring elements it loads at once.
+constexpr unsigned splits_inside = 256, columns_inside = 16;
+/// Elements of a vector that cuFFT transforms in one pass over the memory.
+constexpr std::size_t most_of_one_pass = std::size_t{1} << 13;
 
 /// A vector on devices: device d has the elements [d * part, (d + 1) * part).
 struct Setup {
@@ -21,9 +27,15 @@ struct Setup {
   std::size_t count;  ///< complex elements of the whole vector, a power of two
   [[nodiscard]] std::size_t part() const { return count / devices.size(); }
   /// Sub-parts of a device's part, which the device transforms one by one. The last step between devices also does the
-  /// steps that divide a part into these, so that the transform inside a device passes over the memory fewer times.
-  [[nodiscard]] std::size_t splits() const {
-    return devices.size() == 1 || part() < 2 * splits_of_a_step ? 1 : splits_of_a_step;
+  /// steps that divide a part into `outer_splits`, and one more pass those that divide long ones into `inner_splits`
+  /// each, so that a transform passes over the memory fewer times.
+  [[nodiscard]] std::size_t splits() const { return outer_splits() * inner_splits(); }
+  [[nodiscard]] std::size_t outer_splits() const {
+    const unsigned splits = splits_of_exchange(devices.front().is_gpu());
+    return devices.size() == 1 || part() < 2 * splits ? 1 : splits;
+  }
+  [[nodiscard]] std::size_t inner_splits() const {
+    return devices.size() == 1 || part() / outer_splits() <= most_of_one_pass ? 1 : splits_inside;
   }
 };
 

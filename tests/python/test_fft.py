@@ -37,7 +37,7 @@ def initial_values(part: int, count: int) -> np.ndarray:
 @pytest.mark.parametrize("devices", [1, 2, 8])
 @pytest.mark.parametrize("method", ["copies", "unified"])
 def test_results_are_those_of_numpy(tmp_path, devices, method):
-    for count in (2 * devices, 512, 32768):
+    for count in (2 * devices, 512, 1 << 18):
         found = transformed(tmp_path, devices, count, method)
         expected = np.fft.fft(initial_values(0, count) + 1j * initial_values(1, count))
         assert np.linalg.norm(found - expected) / np.linalg.norm(expected) < 1e-6

@@ -11,13 +11,20 @@ namespace random_access {
 
 namespace {
 
+/// How far ahead words are prefetched, and the numbers that have arrived, which are still in the cache of the core that
+/// has sent them. Measured on Intel Xeon.
+constexpr std::uint64_t words_ahead = 32, numbers_ahead = 128;
+
+/// Prefetches the first numbers, and their words.
+void prefetch_first(const Target& target, const Numbers& arrived) {
+  for (std::uint64_t i = 0; i < std::min(numbers_ahead, arrived.count); i += 8) __builtin_prefetch(arrived.first + i);
+  for (std::uint64_t i = 0; i < std::min(words_ahead, arrived.count); ++i) prefetch_word(target, arrived.first[i]);
+}
+
 #if defined(__x86_64__)
 
 /// Most ranks whose numbers are sorted by vectors, which takes a few instructions for each rank.
 constexpr std::uint32_t most_ranks_of_vectors = 8;
-/// How far ahead words are prefetched, and the numbers that have arrived, which are still in the cache of the core that
-/// has sent them. Measured on Intel Xeon.
-constexpr std::uint64_t words_ahead = 32, numbers_ahead = 128;
 
 [[nodiscard]] bool sorts_by_vectors(const Layout& layout) {
   static const bool has_vectors = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq");
@@ -37,17 +44,12 @@ constexpr std::uint64_t words_ahead = 32, numbers_ahead = 128;
   __m512i numbers = _mm512_load_si512(eight);
   const __m512i mask = _mm512_set1_epi64(static_cast<long long>(layout.words() - 1));
   const __m512i ranks = _mm512_set1_epi64(layout.ranks);
-  const auto prefetch_words = [&](std::uint64_t first, std::uint64_t end) {
-    for (std::uint64_t i = first; i < end; ++i) prefetch_word(own, arrived[i]);
-  };
-  if (arrived != nullptr) {
-    for (std::uint64_t i = 0; i < numbers_ahead; i += 8) __builtin_prefetch(arrived + i);
-    prefetch_words(0, std::min(words_ahead, count));
-  }
+  if (arrived != nullptr) prefetch_first(own, {arrived, count});
   for (std::uint64_t i = 0; i < count; i += 8) {
     if (arrived != nullptr) {
       __builtin_prefetch(arrived + i + numbers_ahead);
-      if (i + words_ahead < count) prefetch_words(i + words_ahead, i + words_ahead + 8);
+      if (i + words_ahead < count)
+        for (std::uint64_t j = i + words_ahead; j < i + words_ahead + 8; ++j) prefetch_word(own, arrived[j]);
     }
     const __m512i owners = _mm512_srli_epi64(_mm512_mullo_epi64(_mm512_and_si512(numbers, mask), ranks), layout.bits);
     for (std::uint32_t rank = 0; rank < layout.ranks; ++rank) {
@@ -87,14 +89,23 @@ std::uint64_t make_and_apply(std::uint64_t** ends, const Target& target, std::ui
     by_vectors((count - made) / 8 * 8, nullptr);
   }
 #endif
-  for (std::uint64_t i = 0; i + made < count; ++i) {
+  for (; made < count; ++made) {
     number = next_number(number);
     *ends[layout.owner(layout.index_of(number))]++ = number;
-    if (i + applied < arrived.count) prefetch_word(own, arrived.first[i + applied]);
   }
-  for (; applied < arrived.count; ++applied)
-    apply(own.own(layout.index_of(arrived.first[applied])), arrived.first[applied], true);
+  apply_alone(own, {arrived.first + applied, arrived.count - applied});
   return number;
+}
+
+void apply_alone(const Target& target, const Numbers& arrived) {
+  const Target own = target;  // a copy: the compiler assumes that updates may change the original
+  const std::uint64_t* const numbers = arrived.first;
+  prefetch_first(own, arrived);
+  for (std::uint64_t i = 0; i < arrived.count; ++i) {
+    if (i % 8 == 0) __builtin_prefetch(numbers + i + numbers_ahead);
+    if (i + words_ahead < arrived.count) prefetch_word(own, numbers[i + words_ahead]);
+    apply(own.own(own.layout.index_of(numbers[i])), numbers[i], true);
+  }
 }
 
 }  // namespace random_access

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// How a CPU thread that shares its rank's words with no other thread makes and applies numbers: in the methods with
-/// rounds, and in the baseline.
+/// How a CPU thread that shares its rank's words with no other thread makes and applies numbers.
 
 #include "table.hpp"
 
@@ -18,5 +17,8 @@ namespace random_access {
 /// Returns the last number.
 [[nodiscard]] std::uint64_t make_and_apply(std::uint64_t** ends, const Target& target, std::uint64_t number,
                                            std::uint64_t count, const Numbers& arrived);
+
+/// Applies numbers whose words this rank owns.
+void apply_alone(const Target& target, const Numbers& arrived);
 
 }  // namespace random_access

@@ -8,17 +8,18 @@
 #include <algorithm>
 
 #include "beeline/host/tasks.hpp"
+#include "making.hpp"
 #include "method.hpp"
 
 namespace random_access {
 
 namespace {
 
-/// On GPUs a worker is a warp, and workers apply most numbers: they have a quarter of an H200's multiprocessors, with
-/// as many workers on each as fit. Host ranks may share cores: a poster whose queue is full yields its core to a
-/// worker, less often if the queue is deep.
+/// On GPUs a worker is a warp; with four times as many on twice as many multiprocessors a single GPU is a third slower,
+/// and two GPUs 6 % faster (README), and two ranks of one GPU do not fit. Host ranks may share cores: a poster whose
+/// queue is full yields its core to a worker, less often if the queue is deep.
 constexpr beeline::TaskOptions shape(bool gpus) {
-  return gpus ? beeline::TaskOptions{.queues = 64, .depth = 8, .workers = 512, .multiprocessors = 32}
+  return gpus ? beeline::TaskOptions{.queues = 64, .depth = 8, .workers = 128, .multiprocessors = 16}
               : beeline::TaskOptions{.queues = 1, .depth = 32, .workers = 1};
 }
 
@@ -34,28 +35,18 @@ struct ApplyNumbers {
   BEELINE_HOST_DEVICE void operator()(const Group& group, const beeline::Context&, const beeline::Task& task) const {
     const Target& target = *static_cast<const Target*>(task.object);
     const Numbers arrived{static_cast<const std::uint64_t*>(task.payload), task.payload_bytes / sizeof(std::uint64_t)};
-    if (group.size() == 1)
-      apply_alone(target, arrived);
-    else
-      apply_numbers(group, target, arrived, false);
-  }
-
- private:
-  /// As `apply_numbers`, by the only worker. It prefetches some words ahead: faster than waiting for each where the
-  /// table is larger than the caches.
-  BEELINE_HOST_DEVICE static void apply_alone(const Target& target, const Numbers& arrived) {
-    constexpr std::uint64_t ahead = 32;
-    const Target own = target;  // a copy: the compiler assumes that updates may change the original
-    for (std::uint64_t i = 0; i < arrived.count; ++i) {
-      if (i + ahead < arrived.count) prefetch_word(own, arrived.first[i + ahead]);
-      apply(own.own(own.layout.index_of(arrived.first[i])), arrived.first[i], true);
-    }
+#if BEELINE_ON_GPU
+    apply_numbers(group, target, arrived, false);
+#else
+    static_cast<void>(group);  // a worker of a host rank is one thread
+    apply_alone(target, arrived);
+#endif
   }
 };
 
 /// Buffers in which blocks collect numbers.
 struct Buffers {
-  std::uint64_t* numbers;  ///< [blocks, ranks, look_ahead] symmetric, since tasks for other nodes need it
+  std::uint64_t* numbers;  ///< [blocks, ranks, box_words] symmetric, since tasks for other nodes need it
   std::uint32_t* counts;   ///< [blocks, ranks] on host ranks; GPUs: shared memory
 };
 
@@ -66,7 +57,7 @@ class Poster {
   BEELINE_HOST_DEVICE Poster(const Grid& grid, const beeline::Context& ctx, const Target& target,
                              const Buffers& buffers, std::uint32_t* counts)
       : grid_(grid), ctx_(ctx), target_(target),
-        numbers_(buffers.numbers + std::uint64_t{grid.block_rank()} * ctx.size * look_ahead), counts_(counts) {}
+        numbers_(buffers.numbers + std::uint64_t{grid.block_rank()} * ctx.size * box_words), counts_(counts) {}
 
   BEELINE_HOST_DEVICE void run(const Piece& piece, const beeline::TaskChannel& tasks) {
     const auto& block = grid_.block();
@@ -85,6 +76,9 @@ class Poster {
   BEELINE_HOST_DEVICE void make_numbers(std::uint64_t most) {
     const std::uint64_t now = left_ < most ? left_ : most;
     left_ -= now;
+#if !BEELINE_ON_GPU
+    if (grid_.block().size() == 1) return make_alone(now);
+#endif
     const Target target = target_;  // copies: the compiler assumes that stores of numbers may change members
     std::uint64_t number = number_;
     for (std::uint64_t i = 0; i < now; ++i) {
@@ -94,10 +88,20 @@ class Poster {
       if (beeline::detail::executor == beeline::DeviceKind::gpu && owner == ctx_.rank)
         apply(target.own(index), number, false);
       else
-        numbers_[owner * look_ahead + count_one(counts_[owner])] = number;
+        numbers_[owner * box_words + count_one(counts_[owner])] = number;
     }
     number_ = number;
   }
+#if !BEELINE_ON_GPU
+  /// As `make_numbers`, for a block of one thread of a host rank.
+  void make_alone(std::uint64_t count) {
+    std::uint64_t* ends[most_exchanging_ranks];
+    for (std::uint32_t rank = 0; rank < ctx_.size; ++rank) ends[rank] = numbers_ + rank * box_words;
+    number_ = make_and_apply(ends, target_, number_, count, {nullptr, 0});
+    for (std::uint32_t rank = 0; rank < ctx_.size; ++rank)
+      counts_[rank] = static_cast<std::uint32_t>(ends[rank] - (numbers_ + rank * box_words));
+  }
+#endif
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t count_one(std::uint32_t& count) const {
     return grid_.block().size() == 1
                ? count++
@@ -111,7 +115,7 @@ class Poster {
       if (counts_[rank] == 0) continue;
       beeline::TaskPost post =
           beeline::task_of<Functions, ApplyNumbers>(arguments, rank, grid_.block_rank() % tasks.queues);
-      post.payload = numbers_ + rank * look_ahead, post.payload_bytes = counts_[rank] * sizeof(std::uint64_t);
+      post.payload = numbers_ + rank * box_words, post.payload_bytes = counts_[rank] * sizeof(std::uint64_t);
       post.order = beeline::Order::relaxed;  // the worker reads only the payload
       if (beeline::post_task(grid_.block(), ctx_, tasks, post) != beeline::Status::ok) return false;
     }
@@ -146,7 +150,7 @@ class ByTasks final : public Method {
         payloads_(world(), tasks_.payload_buffer_bytes(look_ahead * sizeof(std::uint64_t))), target_(world(), 1),
         // Before this point the workers have reserved their part of the device.
         blocks_(table.blocks<PostNumbers, Target, beeline::TaskChannel, Buffers, Piece>()),
-        numbers_(world(), std::size_t{blocks_} * table.layout().ranks * look_ahead),
+        numbers_(world(), std::size_t{blocks_} * table.layout().ranks * box_words),
         counts_(world(), std::size_t{blocks_} * table.layout().ranks) {
     world().copy(target_.data(), &table.target(), sizeof(Target));
     tasks_.register_function<ApplyNumbers>(
@@ -175,7 +179,7 @@ class ByTasks final : public Method {
 std::size_t task_bytes(int ranks, bool gpus) {
   const beeline::TaskOptions options = shape(gpus);
   const auto peers = static_cast<std::size_t>(std::min(ranks, most_exchanging_ranks));
-  const std::size_t payload = look_ahead * sizeof(std::uint64_t), words = beeline::task_words * 16;
+  const std::size_t payload = box_words * sizeof(std::uint64_t), words = beeline::task_words * 16;
   const std::size_t places = std::size_t{options.queues} * peers * options.depth;
   return places * (payload + 2 * words) + peers * payload * (gpus ? most_blocks : 1) + (std::size_t{1} << 20);
 }

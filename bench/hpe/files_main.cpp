@@ -126,9 +126,9 @@ Way bare_way(Place& place, State state, bool discards) {
           discards && place.is_gpu ? "bare/io_uring has only buffers, too" : BareUring::lacking()};
 }
 
-Way own_way(const Place& place, State state, FileVariant variant) {
-  return {std::string("hpe/") + beeline::hpe::name(variant), [&place, state, variant] {
-            const FileOptions options{.variant = variant, .durable = state == State::durable};
+Way own_way(const Place& place, State state, const std::string& name, FileOptions options) {
+  options.durable = state == State::durable;
+  return {"hpe/" + name, [&place, state, options] {
             if (reads(state))
               beeline::hpe::read_file(place.path, place.memory(), place.bytes, options);
             else
@@ -169,7 +169,8 @@ std::vector<Way> ways_of(Place& place, State state) {
   std::vector<Way> ways{bare_way(place, state, false), bare_way(place, state, true), copy_way(place, state)};
   for (const FileVariant variant :
        {FileVariant::automatic, FileVariant::user, FileVariant::pinned, FileVariant::double_buffered})
-    ways.push_back(own_way(place, state, variant));
+    ways.push_back(own_way(place, state, beeline::hpe::name(variant), {.variant = variant}));
+  ways.push_back(own_way(place, state, "direct", {.access = beeline::hpe::FileAccess::direct}));
   return ways;
 }
 

@@ -26,6 +26,7 @@ constexpr Named measurements[] = {{"calls", beeline::bench::hpe::measure_copy_ca
                                   {"inter_device", beeline::bench::hpe::measure_inter_device},
                                   {"streaming", beeline::bench::hpe::measure_streaming},
                                   {"sparse", beeline::bench::hpe::measure_sparse},
+                                  {"scattered", beeline::bench::hpe::measure_scattered},
                                   {"sequential", beeline::bench::hpe::measure_sequential},
                                   {"first_access", beeline::bench::hpe::measure_first_access}};
 

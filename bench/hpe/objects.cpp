@@ -160,26 +160,31 @@ class StreamingManaged final : public Streaming {
 
 // --- Reads after a kernel ---
 
-/// Word numbers that the CPU reads after each kernel.
-using Positions = std::vector<std::size_t>;
+constexpr std::size_t words_of_block = (64 << 10) / sizeof(std::uint32_t);
 
-Positions positions_of_every(std::size_t words, std::size_t step) {
-  Positions positions;
-  for (std::size_t word = step / 2; word < words; word += step) positions.push_back(word);
-  return positions;
-}
+/// Words that the CPU reads after each kernel: one in `step`.
+struct Positions {
+  std::size_t step;
+  bool move;  ///< to another block after each kernel, which does not follow the last one
+  /// Calls `read` with each word after kernel number `kernel`.
+  template <class Read>
+  void for_each(std::size_t words, std::size_t kernel, const Read& read) const {
+    const std::size_t first = move ? kernel * 37 % (step / words_of_block) * words_of_block : step / 2;
+    for (std::size_t word = first; word < words; word += step) read(word);
+  }
+};
 
 class Reading : public Iterations {
  public:
-  Reading(Device device, std::size_t bytes, Positions positions)
-      : stream(device), count(bytes / sizeof(std::uint32_t)), positions_(std::move(positions)) {}
+  Reading(Device device, std::size_t bytes, const Positions& positions)
+      : stream(device), count(bytes / sizeof(std::uint32_t)), positions_(positions) {}
   void run(int iterations) override {
     for (int i = 0; i < iterations; ++i) {
       ++value_;
       launch_kernel();
       stream.synchronize();
       const std::uint32_t* const words = read();
-      for (const std::size_t position : positions_) is_right_ &= words[position] == value_;
+      positions_.for_each(count, value_, [&](std::size_t word) { is_right_ &= words[word] == value_; });
     }
   }
   bool is_right() override { return is_right_; }
@@ -199,8 +204,8 @@ class Reading : public Iterations {
 
 class ReadingObject final : public Reading {
  public:
-  ReadingObject(const ObjectOptions& options, std::size_t bytes, Positions positions)
-      : Reading(*options.device, bytes, std::move(positions)), words_(count, options) {}
+  ReadingObject(const ObjectOptions& options, std::size_t bytes, const Positions& positions)
+      : Reading(*options.device, bytes, positions), words_(count, options) {}
 
  private:
   void launch_kernel() override { launch_increment(stream, words_); }
@@ -210,8 +215,8 @@ class ReadingObject final : public Reading {
 
 class ReadingCopies final : public Reading {
  public:
-  ReadingCopies(Device device, std::size_t bytes, Positions positions)
-      : Reading(device, bytes, std::move(positions)), copies_(device, bytes) {
+  ReadingCopies(Device device, std::size_t bytes, const Positions& positions)
+      : Reading(device, bytes, positions), copies_(device, bytes) {
     stream.fill(copies_.there.data(), 0, bytes);
     stream.synchronize();
   }
@@ -227,8 +232,8 @@ class ReadingCopies final : public Reading {
 
 class ReadingManaged final : public Reading {
  public:
-  ReadingManaged(Device device, std::size_t bytes, Positions positions)
-      : Reading(device, bytes, std::move(positions)), words_(device, count) {}
+  ReadingManaged(Device device, std::size_t bytes, const Positions& positions)
+      : Reading(device, bytes, positions), words_(device, count) {}
 
  private:
   void launch_kernel() override { launch_increment(stream, words_.data(), count); }
@@ -250,16 +255,16 @@ void measure_reading(const std::string& operation, std::size_t bytes, const Posi
   measure(row, [&] { return std::make_unique<ReadingManaged>(device, bytes, positions); });
 }
 
-constexpr std::size_t words_of_block = (64 << 10) / sizeof(std::uint32_t);
-
-constexpr std::size_t first_accesses = 50, first_step = 3;  // every third block, so that none is fetched ahead
+/// Every third block, so that none is fetched ahead, and another third after each kernel, so that none is expected.
+constexpr std::size_t first_accesses = 50, first_step = 3;
 
 Row first_access_row(const std::string& method, std::size_t block) {
   return {"hpe_first_access", method, "us", block, {{"block", std::to_string(block)}, {"hint", "none"}}};
 }
 
 /// Times first accesses to words of different blocks.
-///   prepare  called before each sample;  access  of a word; returns whether it had the right value
+///   prepare  called before each sample
+///   access   of a word; returns whether it had the right value
 void time_accesses(const Row& row, const std::function<void()>& prepare,
                    const std::function<bool(std::size_t)>& access) {
   Samples samples;
@@ -267,9 +272,10 @@ void time_accesses(const Row& row, const std::function<void()>& prepare,
   bool is_right = true;
   for (int sample = -1; sample < sample_count; ++sample) {
     prepare();
+    const std::size_t third = static_cast<std::size_t>(sample + 1) % first_step;
     const double begun = now_s();
     for (std::size_t each = 0; each < first_accesses; ++each)
-      is_right &= access(each * first_step * row.bytes / sizeof(std::uint32_t));
+      is_right &= access((each * first_step + third) * row.bytes / sizeof(std::uint32_t));
     if (sample >= 0) samples.values.push_back((now_s() - begun) * 1e6 / first_accesses);
   }
   print(row, samples, is_right);
@@ -312,14 +318,16 @@ void measure_streaming(const std::vector<std::size_t>& sizes) {
 }
 
 void measure_sparse(const std::vector<std::size_t>& sizes) {
-  for (const std::size_t bytes : sizes)
-    measure_reading("hpe_sparse", bytes, positions_of_every(bytes / sizeof(std::uint32_t), 100 * words_of_block));
+  for (const std::size_t bytes : sizes) measure_reading("hpe_sparse", bytes, {100 * words_of_block, false});
+}
+
+void measure_scattered(const std::vector<std::size_t>& sizes) {
+  for (const std::size_t bytes : sizes) measure_reading("hpe_scattered", bytes, {100 * words_of_block, true});
 }
 
 void measure_sequential(const std::vector<std::size_t>& sizes) {
   constexpr std::size_t words_of_line = 16;  // a word of each line of the cache
-  for (const std::size_t bytes : sizes)
-    measure_reading("hpe_sequential", bytes, positions_of_every(bytes / sizeof(std::uint32_t), words_of_line));
+  for (const std::size_t bytes : sizes) measure_reading("hpe_sequential", bytes, {words_of_line, false});
 }
 
 void measure_first_access(const std::vector<std::size_t>& sizes) {

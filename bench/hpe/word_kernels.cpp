@@ -17,20 +17,32 @@ namespace {
 using beeline::hpe::launch;
 using beeline::hpe::Stream;
 
+/// Words that a thread loads and stores at once.
+struct alignas(16) FourWords {
+  std::uint32_t each[4];
+};
+
 /// Each thread stores the sum of its words.
 struct SumOfWords {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const std::uint32_t* words, std::size_t count,
                                       std::uint32_t* sums) const {
     std::uint32_t own = 0;
-    for (std::size_t i = grid.thread_rank(); i < count; i += grid.size()) own += words[i];
+    for (std::size_t i = grid.thread_rank(); i < count / 4; i += grid.size()) {
+      const FourWords some = reinterpret_cast<const FourWords*>(words)[i];
+      own += some.each[0] + some.each[1] + some.each[2] + some.each[3];
+    }
     sums[grid.thread_rank()] = own;
   }
 };
 struct IncrementWords {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, std::uint32_t* words, std::size_t count) const {
-    for (std::size_t i = grid.thread_rank(); i < count; i += grid.size()) ++words[i];
+    for (std::size_t i = grid.thread_rank(); i < count / 4; i += grid.size()) {
+      FourWords some = reinterpret_cast<const FourWords*>(words)[i];
+      for (std::uint32_t& each : some.each) ++each;
+      reinterpret_cast<FourWords*>(words)[i] = some;
+    }
   }
 };
 

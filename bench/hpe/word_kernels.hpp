@@ -14,7 +14,7 @@ using Words = beeline::hpe::Object<std::uint32_t>;
 
 constexpr unsigned most_blocks = 1024, block_threads = 256;
 
-/// Reads all words, and stores a sum for each thread of the kernel.
+/// Reads all words, and stores a sum for each thread of the kernel. Counts of words are multiples of 4.
 ///   sums  [most_blocks * block_threads] memory of the stream's device
 void launch_sum(beeline::hpe::Stream& stream, Words& words, std::uint32_t* sums);
 void launch_sum(beeline::hpe::Stream& stream, std::uint32_t* words, std::size_t count, std::uint32_t* sums);

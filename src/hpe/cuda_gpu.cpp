@@ -44,6 +44,20 @@ bool query(const void* pointer, Attributes& found) {
                                      reinterpret_cast<CUdeviceptr>(pointer)) == CUDA_SUCCESS;
 }
 
+/// The GPU of the calling thread's current context, which is asked for only after the context has changed.
+int gpu_of(CUcontext current) {
+  struct Known {
+    CUcontext context;
+    int gpu;
+  };
+  static constinit thread_local Known known{nullptr, -1};
+  if (known.context != current) {
+    check(cudaGetDevice(&known.gpu), "cudaGetDevice");
+    known.context = current;
+  }
+  return known.gpu;
+}
+
 Owner owner_from(const Attributes& found) {
   Owner owner;
   const bool is_host = found.type == CU_MEMORYTYPE_HOST;
@@ -79,13 +93,13 @@ void on(int gpu, const std::function<void()>& call) {
 }
 
 void enqueue_copy(int gpu, void* stream, void* to, const void* from, std::size_t bytes) {
-  // A stream's copies need a context, but not that of the stream's GPU, and captures permit them: so the current GPU is
-  // left alone, which takes less time. Default streams are those of the current GPU.
+  // Captures permit copies, so a thread whose current GPU is the stream's needs no `CurrentGpu`, which takes longer. In
+  // the context of another GPU, CUDA refuses to copy an object's memory that only the stream's GPU has mapped.
   auto* const native = static_cast<cudaStream_t>(stream);
   std::optional<CurrentGpu> current;
   CUcontext context = nullptr;
   check(driver().current_context(&context), "cuCtxGetCurrent");
-  if (context == nullptr || native == cudaStreamLegacy || native == cudaStreamPerThread) current.emplace(gpu);
+  if (context == nullptr || gpu_of(context) != gpu) current.emplace(gpu);
   check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, native), "cudaMemcpyAsync");
 }
 

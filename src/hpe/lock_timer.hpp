@@ -5,15 +5,18 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
-#include <mutex>
+#include <thread>
 
 #include "beeline/hpe/device.hpp"
 #include "hpe/tick_clock.hpp"
 
 namespace beeline::hpe::detail {
 
-/// A mutex and its lock times. The times change under the lock; any thread reads them.
+/// A mutex and its lock times. The times change under the lock; any thread reads them. To unlock takes a plain store:
+/// an atomic exchange would wait until the stores of the call that was made under the lock, such as a GPU's doorbell,
+/// have left the processor. So no thread is woken: those that find the mutex locked poll.
 class MeasuredMutex {
  public:
   [[nodiscard]] LockTimes times() const {
@@ -24,12 +27,12 @@ class MeasuredMutex {
   }
 
   void lock() {
-    if (mutex_.try_lock()) {
+    if (take()) {
       taken_ = TickClock::now();
       return;
     }
     const std::uint64_t asked = TickClock::now();
-    mutex_.lock();
+    for (unsigned poll = 0; !take(); ++poll) pause(poll);
     taken_ = TickClock::now();
     add(waited_, TickClock::between(asked, taken_));
   }
@@ -38,16 +41,27 @@ class MeasuredMutex {
     add(calls_, 1);
     add(held_, held);
     longest_.store(std::max(held, longest_.load(std::memory_order_relaxed)), std::memory_order_relaxed);
-    mutex_.unlock();
+    is_locked_.store(false, std::memory_order_release);
   }
 
  private:
+  [[nodiscard]] bool take() {
+    return !is_locked_.load(std::memory_order_relaxed) && !is_locked_.exchange(true, std::memory_order_acquire);
+  }
+  /// Calls take microseconds; longer ones, such as those that wait for room in a stream, let others use the core.
+  static void pause(unsigned poll) {
+    constexpr unsigned polls_without_sleep = 64;
+    if (poll < polls_without_sleep)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
   /// Only the holder of the lock writes, so no atomic addition is needed.
   static void add(std::atomic<std::uint64_t>& sum, std::uint64_t value) {
     sum.store(sum.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
   }
 
-  std::mutex mutex_;
+  std::atomic<bool> is_locked_{false};
   std::uint64_t taken_ = 0;
   std::atomic<std::uint64_t> calls_{0}, held_{0}, longest_{0}, waited_{0};  ///< times in ticks
 };

@@ -368,6 +368,23 @@ TEST(ObjectFaults, TheServiceMakesBlocksCurrent) {
   EXPECT_EQ(object.memory().statistics().faults, faults);
 }
 
+/// As handlers ask for objects on GPUs, before they ask the service.
+TEST(ObjectFaults, HandlersOpenBlocksThatAreCurrent) {
+  Object<char> object(4 * block, small_blocks());
+  Stream stream(Device::host());
+  run_on(stream, object, [](char* all, std::size_t) { all[0] = 1; });
+  auto& asked = static_cast<detail::BlockObject&>(object.state());
+  EXPECT_FALSE(asked.open_if_current({0, false, ::gettid()})) << "the kernel's end is not known";
+  EXPECT_EQ(object[0], 1);
+  EXPECT_FALSE(asked.open_if_current({block, false, ::gettid()})) << "the host lacks the block";
+  EXPECT_TRUE(asked.open_if_current({0, true, ::gettid()}));
+  const std::uint64_t faults = object.memory().statistics().faults;
+  object[1] = 2;
+  EXPECT_EQ(object.memory().statistics().faults, faults);
+  run_on(stream, object, [](char* all, std::size_t) { ++all[1]; });
+  EXPECT_EQ(object[1], 3);
+}
+
 TEST(ObjectFaults, ByProtectionLoseNoWrite) {
   check_that_no_write_is_lost(Protocol::protection, 16, writes_of_each_thread());
 }

@@ -93,15 +93,19 @@ TEST_P(LaunchedObjects, TwoOfOneLaunch) {
 }
 
 TEST_P(LaunchedObjects, ServeSeveralDevices) {
-  Object<std::uint64_t> object(9 * words_of_block, options());
-  for (std::uint64_t round = 1; round <= 3; ++round) {
-    for (const Device device : devices) {
-      Stream stream(device);
-      launch(stream, shape, AddToAll{}, object, object.size(), 1ull);
-      wait_if_managed(GetParam(), stream);
+  for (const Device home : devices) {
+    ObjectOptions with = options();
+    with.device = home;
+    Object<std::uint64_t> object(9 * words_of_block, with);
+    for (std::uint64_t round = 1; round <= 3; ++round) {
+      for (const Device device : devices) {
+        Stream stream(device);
+        launch(stream, shape, AddToAll{}, object, object.size(), 1ull);
+        wait_if_managed(GetParam(), stream);
+      }
+      object[5 * words_of_block] += 0;
+      for (std::size_t i = 0; i < object.size(); ++i) ASSERT_EQ(object[i], round * devices.size());
     }
-    object[5 * words_of_block] += 0;
-    for (std::size_t i = 0; i < object.size(); ++i) ASSERT_EQ(object[i], round * devices.size());
   }
 }
 

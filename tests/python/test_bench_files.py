@@ -30,7 +30,7 @@ def test_each_variant_is_measured_beside_its_peers(tmp_path: Path) -> None:
     assert events[0]["event"] == "environment"
     results = [one for one in events if one["event"] == "result"]
     measured = {(one["settings"]["file"], one["method"]) for one in results if one["available"]}
-    variants = {"hpe/automatic", "hpe/user", "hpe/pinned", "hpe/double_buffered"}
+    variants = {"hpe/automatic", "hpe/user", "hpe/pinned", "hpe/double_buffered", "hpe/direct"}
     assert measured >= {(state, one) for state in ("cold", "cached", "existing", "new", "durable") for one in variants}
     assert all(one["verified"] for one in results if one["method"] in variants)
     assert all(len(one["samples"]) == 2 for one in results if one["method"] in variants)

@@ -40,7 +40,8 @@ BlockObject::BlockObject(std::size_t bytes, const ObjectOptions& options, Device
                     : std::optional<ReservedMappings>(std::in_place, (bytes + block_bytes_ - 1) / block_bytes_)),
       blocks_((bytes + block_bytes_ - 1) / block_bytes_),
       ahead_(std::max<std::size_t>(1, most_bytes_ahead / block_bytes_),
-             options.hint == Hint::streaming ? blocks_.size() : 1) {
+             options.hint == Hint::streaming ? blocks_.size() : 1),
+      repeated_(most_bytes_ahead / block_bytes_) {
   const std::size_t whole = blocks_.size() * block_bytes_;
   if (home.is_gpu() && given_memory_ == nullptr) place_.emplace(home, whole);
   const bool is_whole = hint_ == Hint::streaming && options.protocol != Protocol::tracking;
@@ -106,6 +107,19 @@ void BlockObject::require_usable() const {
 
 // --- Host ---
 
+bool BlockObject::open_if_current(const HostFault& fault) noexcept {
+  if (is_inherited_ || is_abandoned_ || hint_ == Hint::device_only) return false;
+  try {
+    const Held held(*this);
+    const std::size_t block = fault.offset / block_bytes_;
+    if (is_closed_ || !blocks_.is_on_host(block) || uses_.are_pending()) return false;
+    make_current(run_from(block), fault.is_write);
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
 FaultResult BlockObject::resolve(const HostFault& fault) noexcept {
   if (is_inherited_ || is_abandoned_ || hint_ == Hint::device_only) return FaultResult::foreign;
   try {
@@ -118,12 +132,8 @@ FaultResult BlockObject::resolve(const HostFault& fault) noexcept {
       refuse(fault.offset, own_device_access);
       return FaultResult::failed;
     }
-    faults_.fetch_add(1, std::memory_order_relaxed);
-    // Blocks ahead are taken only if they are in the same state.
-    Blocks run{block, block + 1};
-    const std::size_t end = std::min(block + ahead_.blocks_from(block), blocks_.size());
-    while (run.end < end && blocks_.holders(run.end) == blocks_.holders(block)) ++run.end;
-    make_current(run, fault.is_write);
+    fetch_expected();
+    make_current(run_from(block), fault.is_write);
     return FaultResult::resolved;
   } catch (const std::exception& error) {
     refuse(fault.offset, error.what());
@@ -157,7 +167,33 @@ void BlockObject::make_current(Blocks blocks, bool is_write) {
   }
 }
 
+/// The block of a fault, and those behind it that are taken ahead, if they are in the same state.
+Blocks BlockObject::run_from(std::size_t block) {
+  faults_.fetch_add(1, std::memory_order_relaxed);
+  const std::size_t ahead = ahead_.blocks_from(block);
+  if (ahead == 1) repeated_.note(block);  // others follow it, or are taken with it
+  Blocks run{block, block + 1};
+  const std::size_t end = std::min(block + ahead, blocks_.size());
+  while (run.end < end && blocks_.holders(run.end) == blocks_.holders(block)) ++run.end;
+  return run;
+}
+
+/// Fetches the blocks of repeated accesses together. They stay closed, so that faults show whether they are used.
+void BlockObject::fetch_expected() {
+  std::uint32_t used = 0;
+  for (const std::size_t block : repeated_.expected()) used |= start_fetches({block, block + 1});
+  finish_fetches(used);
+  for (const std::size_t block : repeated_.expected()) blocks_.add_host(block);
+}
+
 void BlockObject::fetch(Blocks blocks) {
+  finish_fetches(start_fetches(blocks));
+  for (std::size_t block = blocks.first; block < blocks.end; ++block) blocks_.add_host(block);
+}
+
+/// Starts fetches of the blocks that the host lacks. Returns the copies that they use; until `finish_fetches` nothing
+/// else may happen to the object.
+std::uint32_t BlockObject::start_fetches(Blocks blocks) {
   std::uint32_t used = 0;
   for (std::size_t block = blocks.first; block < blocks.end;) {
     std::size_t next = block + 1;
@@ -172,9 +208,12 @@ void BlockObject::fetch(Blocks blocks) {
     }
     block = next;
   }
+  return used;
+}
+
+void BlockObject::finish_fetches(std::uint32_t copies) {
   for (unsigned copy = 0; copy < copies_.size(); ++copy)
-    if ((used & BlockMap::device(copy)) != 0) copies_[copy]->finish_fetches();
-  for (std::size_t block = blocks.first; block < blocks.end; ++block) blocks_.add_host(block);
+    if ((copies & BlockMap::device(copy)) != 0) copies_[copy]->finish_fetches();
 }
 
 void BlockObject::begin_access(Range range, Access access) {

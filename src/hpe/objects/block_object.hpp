@@ -20,6 +20,7 @@
 #include "hpe/objects/holding_threads.hpp"
 #include "hpe/objects/kernel_uses.hpp"
 #include "hpe/objects/object_state.hpp"
+#include "hpe/objects/repeated_faults.hpp"
 #include "hpe/owners.hpp"
 
 namespace beeline::hpe::detail {
@@ -60,6 +61,9 @@ class BlockObject final : public ObjectState, public CopyingOwner {
   void acquire(StreamState& stream, Range range, bool writes);
   void release(StreamState& stream);
 
+  /// As `resolve`, but makes no call that a signal handler must not make. Returns false, and does nothing, if it takes
+  /// such a call, or if it would fail.
+  [[nodiscard]] bool open_if_current(const HostFault& fault) noexcept;
   /// Makes the block of an access current and opens it. Does not wait for kernels.
   [[nodiscard]] FaultResult resolve(const HostFault& fault) noexcept;
   /// Ends the waits of threads in a fault at `offset`, after `resolve` has failed, or with `why` after a time-out.
@@ -102,7 +106,11 @@ class BlockObject final : public ObjectState, public CopyingOwner {
   void send(Blocks blocks, unsigned copy, StreamState& stream, KernelUse& use);
   [[nodiscard]] std::vector<Piece> pieces_for(Blocks blocks, unsigned copy);
   [[nodiscard]] const std::byte* source_of(std::size_t block, unsigned copy);
+  [[nodiscard]] Blocks run_from(std::size_t block);
+  void fetch_expected();
   void fetch(Blocks blocks);
+  [[nodiscard]] std::uint32_t start_fetches(Blocks blocks);
+  void finish_fetches(std::uint32_t copies);
   void make_current(Blocks blocks, bool is_write);
   void begin_child() noexcept;
   [[nodiscard]] Range range_of(Blocks blocks) const {
@@ -130,6 +138,7 @@ class BlockObject final : public ObjectState, public CopyingOwner {
   std::vector<std::unique_ptr<DeviceCopy>> copies_;
   KernelUses uses_;
   FetchAhead ahead_;
+  RepeatedFaults repeated_;
   std::vector<Range> written_;
   HoldingThreads accessors_;  ///< of open `HostAccess`es
   bool is_closed_ = false;

@@ -85,10 +85,13 @@ AccessKind kind_of([[maybe_unused]] const void* context) {
 
 FaultResult resolve_once(BlockObject& object, const HostFault& fault) {
   if (object.is_inherited()) return FaultResult::foreign;
-  if (!object.resolves_in_handlers()) return FaultService::get().resolve(object, fault);
+  const bool is_left_to_service = !object.resolves_in_handlers();
   thread_state().resolved_object.set(&object);
-  const FaultResult result = object.resolve(fault);
+  const FaultResult result = !is_left_to_service             ? object.resolve(fault)
+                             : object.open_if_current(fault) ? FaultResult::resolved
+                                                             : FaultResult::waiting;
   thread_state().resolved_object.set(nullptr);
+  if (is_left_to_service && result == FaultResult::waiting) return FaultService::get().resolve(object, fault);
   return result;
 }
 

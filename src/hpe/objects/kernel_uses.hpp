@@ -68,6 +68,12 @@ class KernelUses {
                        [&](const KernelUse& use) { return use.launchers.are_all_of(thread); });
   }
 
+  /// Whether the end of some work is not known yet.
+  [[nodiscard]] bool are_pending() const {
+    return std::any_of(uses_.begin(), uses_.end(),
+                       [](const KernelUse& use) { return use.is_pending || !use.launchers.empty(); });
+  }
+
   /// Whether all work has ended. Blocks that were not sent return to the host. Throws unavailable if a device has
   /// failed.
   [[nodiscard]] bool are_over(BlockMap& blocks) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program of `beeline bench files`: beeline-bench-files FOLDER host|device BYTES[,BYTES...] ROUNDS, which prints
-// results. `beeline bench files` starts it several times, in turns with other programs.
+// The program of `beeline bench files`: beeline-bench-files FOLDER host|device BYTES[,BYTES...] ROUNDS STATE[,STATE...]
+// METHOD[,METHOD...], which prints results. `beeline bench files` starts it several times, in turns with other
+// programs, whose methods it leaves out.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -165,20 +166,44 @@ bool is_right(Place& place, State state, const Way& way) {
   return there == expected;
 }
 
-std::vector<Way> ways_of(Place& place, State state) {
+/// What the command line asks for.
+struct Request {
+  fs::path folder;
+  std::string memory;
+  std::vector<std::string> sizes;
+  int rounds;
+  std::vector<std::string> states, methods;
+};
+
+bool has(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::vector<std::string> names_in(std::string_view list) {
+  std::vector<std::string> names(1);
+  for (const char each : list)
+    if (each == ',')
+      names.emplace_back();
+    else
+      names.back() += each;
+  return names;
+}
+
+std::vector<Way> ways_of(Place& place, State state, const std::vector<std::string>& methods) {
   std::vector<Way> ways{bare_way(place, state, false), bare_way(place, state, true), copy_way(place, state)};
   for (const FileVariant variant :
        {FileVariant::automatic, FileVariant::user, FileVariant::pinned, FileVariant::double_buffered})
     ways.push_back(own_way(place, state, beeline::hpe::name(variant), {.variant = variant}));
   ways.push_back(own_way(place, state, "direct", {.access = beeline::hpe::FileAccess::direct}));
+  std::erase_if(ways, [&](const Way& way) { return !has(methods, way.method); });
   return ways;
 }
 
 /// All methods in turns, so that a change of the machine's speed meets each of them.
-void measure(Place& place, State state, const std::string& memory, int rounds) {
-  const std::vector<Way> ways = ways_of(place, state);
+void measure(Place& place, State state, const Request& request) {
+  const std::vector<Way> ways = ways_of(place, state, request.methods);
   std::vector<Samples> samples(ways.size());
-  for (int round = 0; round <= rounds; ++round)
+  for (int round = 0; round <= request.rounds; ++round)
     for (std::size_t i = 0; i < ways.size(); ++i) {
       if (!ways[i].lacking.empty()) continue;
       prepare(place, state);
@@ -188,12 +213,13 @@ void measure(Place& place, State state, const std::string& memory, int rounds) {
       if (round > 0) samples[i].values.push_back(static_cast<double>(place.bytes) / taken_s / 1e9);
     }
   for (std::size_t i = 0; i < ways.size(); ++i) {
-    const Row row{
-        reads(state) ? "file_read" : "file_write",
-        ways[i].method,
-        "GB/s",
-        place.bytes,
-        {{"memory", memory}, {"file", name_of(state)}, {"block_bytes", block_bytes(place.bytes, !place.is_gpu)}}};
+    const Row row{reads(state) ? "file_read" : "file_write",
+                  ways[i].method,
+                  "GB/s",
+                  place.bytes,
+                  {{"memory", request.memory},
+                   {"file", name_of(state)},
+                   {"block_bytes", block_bytes(place.bytes, !place.is_gpu)}}};
     if (ways[i].lacking.empty())
       print(row, samples[i], is_right(place, state, ways[i]));
     else
@@ -201,17 +227,15 @@ void measure(Place& place, State state, const std::string& memory, int rounds) {
   }
 }
 
-void measure_files(const fs::path& folder, const std::string& memory, std::string_view sizes, int rounds) {
-  const char* const end = sizes.data() + sizes.size();
-  for (const char* next = sizes.data(); next < end; ++next) {
+void measure_files(const Request& request) {
+  for (const std::string& size : request.sizes) {
     std::size_t bytes = 0;
-    const auto [rest, problem] = std::from_chars(next, end, bytes);
-    require(problem == std::errc{} && bytes != 0 && bytes % 4096 == 0, Status::invalid_argument,
-            "sizes are multiples of 4096 bytes");
-    Place place(folder, memory == "device", bytes);
+    const auto [rest, problem] = std::from_chars(size.data(), size.data() + size.size(), bytes);
+    require(problem == std::errc{} && rest == size.data() + size.size() && bytes != 0 && bytes % 4096 == 0,
+            Status::invalid_argument, "sizes are multiples of 4096 bytes");
+    Place place(request.folder, request.memory == "device", bytes);
     for (const State state : {State::cold, State::cached, State::existing, State::fresh, State::durable})
-      measure(place, state, memory, rounds);
-    next = rest;
+      if (has(request.states, name_of(state))) measure(place, state, request);
   }
 }
 
@@ -220,9 +244,16 @@ void measure_files(const fs::path& folder, const std::string& memory, std::strin
 }  // namespace beeline::bench::hpe
 
 int main(int argc, char** argv) {
+  using beeline::bench::hpe::names_in;
   try {
-    beeline::require(argc == 5, beeline::Status::invalid_argument, "expected a folder, a memory, sizes and rounds");
-    beeline::bench::hpe::measure_files(argv[1], argv[2], argv[3], std::atoi(argv[4]));
+    beeline::require(argc == 7, beeline::Status::invalid_argument,
+                     "expected a folder, a memory, sizes, rounds, states and methods");
+    beeline::bench::hpe::measure_files({.folder = argv[1],
+                                        .memory = argv[2],
+                                        .sizes = names_in(argv[3]),
+                                        .rounds = std::atoi(argv[4]),
+                                        .states = names_in(argv[5]),
+                                        .methods = names_in(argv[6])});
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "beeline-bench-files: %s\n", error.what());

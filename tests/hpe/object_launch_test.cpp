@@ -7,6 +7,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -154,9 +156,12 @@ TEST_P(LaunchedObjects, AreReachedByCopies) {
   EXPECT_EQ(object[4], 4u);
 }
 
+/// BEELINE_TEST_WRITES is the number of writes of each thread.
 TEST_P(LaunchedObjects, WritesOfThreadsAreNotLost) {
   if (GetParam() == Protocol::managed) GTEST_SKIP() << "managed memory is not acquired: programs order accesses";
-  constexpr std::size_t threads = 8, writes = 20'000, words = 4096;
+  const char* const asked = std::getenv("BEELINE_TEST_WRITES");
+  const std::size_t writes = asked == nullptr ? 10'000 : std::stoul(asked);
+  constexpr std::size_t threads = 16, words = 4096;
   Object<std::uint64_t> object(words * threads, options());
   Stream stream(devices.front());
   std::atomic<std::size_t> running{threads};
@@ -177,6 +182,7 @@ TEST_P(LaunchedObjects, WritesOfThreadsAreNotLost) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   } while (running > 0);
   for (std::thread& writer : writers) writer.join();
+  RecordProperty("kernels", std::to_string(kernels));
   for (std::size_t i = 0; i < object.size(); ++i)
     ASSERT_EQ(object[i], (kernels << 32) + writes / words + ((i / threads) < writes % words ? 1 : 0));
 }

@@ -43,7 +43,12 @@ def test_each_variant_is_measured_beside_its_peers(tmp_path: Path) -> None:
 
 
 def test_bad_options_are_refused() -> None:
-    for option, value, words in (("--sizes", "1000", "multiple of 4096"), ("--memory", "disk", "valid: host, device")):
+    for option, value, words in (
+        ("--sizes", "1000", "multiple of 4096"),
+        ("--memory", "disk", "valid: host, device"),
+        ("--states", "cold,warm", "'warm'"),
+        ("--methods", "cufile", "'cufile'"),
+    ):
         done = bench(option, value)
         assert done.returncode != 0
         assert words in done.stderr

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""KvikIO on the files of `beeline bench files`: measure.py FOLDER host|device BYTES[,BYTES...] ROUNDS, which prints
-results like beeline-bench-files. Needs PyPI's kvikio-cu12 or kvikio-cu13, a CUDA driver and numpy."""
+"""KvikIO on the files of `beeline bench files`: measure.py FOLDER host|device BYTES[,BYTES...] ROUNDS STATE[,STATE...],
+which prints results like beeline-bench-files. Needs PyPI's kvikio-cu12 or kvikio-cu13, a CUDA driver and numpy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-STATES = ("cold", "cached", "existing", "new", "durable")
+READS = ("cold", "cached")
 
 
 def prepare(path: Path, state: str, content: bytes) -> None:
@@ -36,14 +36,17 @@ def prepare(path: Path, state: str, content: bytes) -> None:
 
 def way_of(kvikio: Any, path: Path, state: str, memory: Any) -> Callable[[], None]:
     def move() -> None:
-        if state in ("cold", "cached"):
+        if state in READS:
             with kvikio.CuFile(str(path), "r") as file:
                 file.read(memory)
             return
         with kvikio.CuFile(str(path), "r+" if state == "existing" else "w") as file:
             file.write(memory)
-            if state == "durable":
-                os.fsync(file.fileno())
+            if state == "durable":  # the data, and the new file's name
+                os.fdatasync(file.fileno())
+                folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+                os.fsync(folder)
+                os.close(folder)
 
     return move
 
@@ -78,11 +81,11 @@ class GpuBytes:
         }  # fmt: skip
 
 
-def measure(kvikio: Any, folder: Path, kind: str, size: int, rounds: int) -> None:
+def measure(kvikio: Any, folder: Path, kind: str, size: int, rounds: int, states: list[str]) -> None:
     path = folder / f"beeline-bench-kvikio-{os.getpid()}"
     memory = memory_of(kind, size)
     try:
-        for state in STATES:
+        for state in states:
             move = way_of(kvikio, path, state, memory)
             samples = []
             for turn in range(rounds + 1):
@@ -100,7 +103,7 @@ def measure(kvikio: Any, folder: Path, kind: str, size: int, rounds: int) -> Non
 def result(state: str, kind: str, size: int, samples: list[float]) -> dict[str, Any]:
     middle = statistics.median(samples)
     return {
-        "event": "result", "schema_version": 1, "operation": "file_read" if state in STATES[:2] else "file_write",
+        "event": "result", "schema_version": 1, "operation": "file_read" if state in READS else "file_write",
         "method": "kvikio", "bytes": size, "ranks": 1, "available": True, "reason": None, "unit": "GB/s",
         "median": middle, "relative_deviation": statistics.median(abs(one - middle) for one in samples) / middle,
         "samples": samples, "verified": None, "settings": {"memory": kind, "file": state},
@@ -131,7 +134,7 @@ def main() -> None:
     import kvikio
 
     for size in sizes:
-        measure(kvikio, folder, kind, int(size), rounds)
+        measure(kvikio, folder, kind, int(size), rounds, sys.argv[5].split(","))
 
 
 if __name__ == "__main__":

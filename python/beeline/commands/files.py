@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -31,6 +32,10 @@ SUMMARY = (
 OF_FILES = "beeline-bench-files"
 KVIKIO = Path(__file__).resolve().parents[3] / "bench" / "peers" / "kvikio" / "measure.py"
 MEMORIES = ("host", "device")
+STATES = ("cold", "cached", "existing", "new", "durable")
+OWN = ("automatic", "user", "pinned", "double_buffered", "direct")
+BARE = ("io_uring", "io_uring_buffers", "pinned_copy")
+METHODS = (*(f"hpe/{one}" for one in OWN), *(f"bare/{one}" for one in BARE), "kvikio", "fio")
 # What fio does for each state of the file.
 FIO = {"cold": "read", "existing": "write"}
 
@@ -49,11 +54,15 @@ def files(
     turns: Annotated[
         int, typer.Option("--turns", min=1, max=100, help="Runs of the program and of its peers, which take turns.")
     ] = 3,
+    states: Annotated[
+        str, typer.Option("--states", metavar="STATE,..", help=f"Of the file: some of {', '.join(STATES)}.")
+    ] = ",".join(STATES),
+    methods: Annotated[
+        str, typer.Option("--methods", metavar="METHOD,..", help=f"Some of {', '.join(METHODS)}.")
+    ] = ",".join(METHODS),
 ) -> None:
-    kinds = [item.strip() for item in memory.split(",")]
-    for kind in kinds:
-        if kind not in MEMORIES:
-            raise options.refusal("--memory", f"{kind!r}; valid: {', '.join(MEMORIES)}")
+    kinds = some_of(MEMORIES, memory, "--memory")
+    chosen = Chosen(rounds, some_of(STATES, states, "--states"), some_of(METHODS, methods, "--methods"))
     lengths = options.parse_sizes(sizes, "--sizes")
     for length in lengths:
         if length % 4096:
@@ -65,25 +74,47 @@ def files(
             for turn in range(turns):
                 for number, kind in enumerate(kinds):
                     view.set_progress(f"files, memory of the {kind}", turn * len(kinds) + number, turns * len(kinds))
-                    for one in run_programs(Path(inside), kind, lengths, rounds, view):
+                    for one in run_programs(Path(inside), kind, lengths, chosen, view):
                         merge(found, one)
         finally:  # also what was measured before a signal ended the command
             for one in found.values():
                 view.add(one)
 
 
-def run_programs(folder: Path, kind: str, lengths: list[int], rounds: int, view: ResultView) -> Iterator[Event]:
+@dataclass(frozen=True)
+class Chosen:
+    """What is measured of each length and memory."""
+
+    rounds: int
+    states: list[str]
+    methods: list[str]
+
+
+def some_of(valid: tuple[str, ...], text: str, option: str) -> list[str]:
+    names = [item.strip() for item in text.split(",")]
+    for name in names:
+        if name not in valid:
+            raise options.refusal(option, f"{name!r}; valid: {', '.join(valid)}")
+    return names
+
+
+def run_programs(folder: Path, kind: str, lengths: list[int], chosen: Chosen, view: ResultView) -> Iterator[Event]:
     for length in lengths:  # all methods with one length after the other, so that an early end leaves comparisons
-        arguments = [str(folder), kind, str(length), str(rounds)]
-        yield from lines_of([str(find_program(OF_FILES)), *arguments], view)
-        try:
-            if not KVIKIO.exists():
-                raise CliError("KvikIO is measured from a checkout")
-            yield from lines_of([sys.executable, str(KVIKIO), *arguments], view)
-        except CliError as reason:
-            yield lacking("file_read", "kvikio", kind, str(reason))
-        if kind == "host":
-            yield from fio(folder, length, rounds)
+        arguments = [str(folder), kind, str(length), str(chosen.rounds), ",".join(chosen.states)]
+        yield from lines_of([str(find_program(OF_FILES)), *arguments, ",".join(chosen.methods)], view)
+        if "kvikio" in chosen.methods:
+            yield from kvikio(kind, arguments, view)
+        if kind == "host" and "fio" in chosen.methods:
+            yield from fio(folder, length, chosen)
+
+
+def kvikio(kind: str, arguments: list[str], view: ResultView) -> Iterator[Event]:
+    try:
+        if not KVIKIO.exists():
+            raise CliError("KvikIO is measured from a checkout")
+        yield from lines_of([sys.executable, str(KVIKIO), *arguments], view)
+    except CliError as reason:
+        yield lacking("file_read", "kvikio", kind, str(reason))
 
 
 def lines_of(command: list[str], view: ResultView) -> Iterator[Event]:
@@ -96,7 +127,7 @@ def lacking(operation: str, method: str, kind: str, reason: str) -> Event:
     return one | unavailable(reason) | {"settings": {"memory": kind}}
 
 
-def fio(folder: Path, length: int, rounds: int) -> Iterator[Event]:
+def fio(folder: Path, length: int, chosen: Chosen) -> Iterator[Event]:
     """What fio measures with the same blocks and calls in flight; it reads into buffers of its own."""
     program = shutil.which("fio")
     if program is None:
@@ -104,7 +135,9 @@ def fio(folder: Path, length: int, rounds: int) -> Iterator[Event]:
         return
     block = min(max(1 << (length // 8).bit_length() - 1, 256 << 10), 4 << 20)
     for state, way in FIO.items():
-        samples = [run_fio(program, folder, way, length, block) for _ in range(rounds)]
+        if state not in chosen.states:
+            continue
+        samples = [run_fio(program, folder, way, length, block) for _ in range(chosen.rounds)]
         first: Event = {
             "event": "result", "schema_version": 1, "operation": f"file_{way}", "method": "fio", "bytes": length,
             "ranks": 1, "available": True, "reason": None, "unit": "GB/s", "verified": None,

@@ -15,10 +15,54 @@ namespace {
 /// has sent them. Measured on Intel Xeon.
 constexpr std::uint64_t words_ahead = 32, numbers_ahead = 128;
 
+/// The words of a rank whose position is the low bits of a number: of a power of two of ranks.
+class PlainWords {
+ public:
+  explicit PlainWords(const Target& target)
+      : words_(target.words), mask_((target.layout.words() >> target.layout.rank_shift) - 1) {}
+  [[nodiscard]] std::uint64_t* operator()(std::uint64_t number) const { return words_ + (number & mask_); }
+
+ private:
+  std::uint64_t* words_;
+  std::uint64_t mask_;
+};
+/// The words of a rank among any number of ranks.
+class AnyWords {
+ public:
+  explicit AnyWords(const Target& target) : target_(target) {}
+  [[nodiscard]] std::uint64_t* operator()(std::uint64_t number) const {
+    return target_.own(target_.layout.index_of(number));
+  }
+
+ private:
+  Target target_;
+};
+
+[[nodiscard]] bool has_plain_words(const Layout& layout) { return layout.rank_shift >= 0; }
+
+/// Prefetches a word that is changed soon.
+template <class Words>
+void prefetch(const Words& word, std::uint64_t number) {
+  constexpr int to_write = 1;
+  __builtin_prefetch(word(number), to_write);
+}
+
 /// Prefetches the first numbers, and their words.
-void prefetch_first(const Target& target, const Numbers& arrived) {
+template <class Words>
+void prefetch_first(const Words& word, const Numbers& arrived) {
   for (std::uint64_t i = 0; i < std::min(numbers_ahead, arrived.count); i += 8) __builtin_prefetch(arrived.first + i);
-  for (std::uint64_t i = 0; i < std::min(words_ahead, arrived.count); ++i) prefetch_word(target, arrived.first[i]);
+  for (std::uint64_t i = 0; i < std::min(words_ahead, arrived.count); ++i) prefetch(word, arrived.first[i]);
+}
+
+template <class Words>
+void apply_to(const Words& word, const Numbers& arrived) {
+  const std::uint64_t* const numbers = arrived.first;
+  prefetch_first(word, arrived);
+  for (std::uint64_t i = 0; i < arrived.count; ++i) {
+    if (i % 8 == 0) __builtin_prefetch(numbers + i + numbers_ahead);
+    if (i + words_ahead < arrived.count) prefetch(word, numbers[i + words_ahead]);
+    *word(numbers[i]) ^= numbers[i];
+  }
 }
 
 #if defined(__x86_64__)
@@ -28,7 +72,7 @@ constexpr std::uint32_t most_ranks_of_vectors = 8;
 
 [[nodiscard]] bool sorts_by_vectors(const Layout& layout) {
   static const bool has_vectors = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq");
-  return has_vectors && layout.ranks <= most_ranks_of_vectors;
+  return has_vectors && has_plain_words(layout) && layout.ranks <= most_ranks_of_vectors;
 }
 
 /// As `make_and_apply`, in steps of eight numbers; applies as many as it makes.
@@ -37,28 +81,28 @@ constexpr std::uint32_t most_ranks_of_vectors = 8;
 [[gnu::target("avx512f,avx512dq,popcnt")]] std::uint64_t make_eights(std::uint64_t** ends, const Target& target,
                                                                      std::uint64_t number, std::uint64_t count,
                                                                      const std::uint64_t* arrived) {
-  const Target own = target;  // a copy: the compiler assumes that stores of numbers may change the original
-  const Layout layout = own.layout;
+  const Layout layout = target.layout;
+  const PlainWords word(target);
   alignas(64) std::uint64_t eight[8];
   for (std::uint64_t& one : eight) one = number = next_number(number);
   __m512i numbers = _mm512_load_si512(eight);
-  const __m512i mask = _mm512_set1_epi64(static_cast<long long>(layout.words() - 1));
-  const __m512i ranks = _mm512_set1_epi64(layout.ranks);
-  if (arrived != nullptr) prefetch_first(own, {arrived, count});
+  const unsigned shift = layout.bits - static_cast<unsigned>(layout.rank_shift);
+  const __m512i last_rank = _mm512_set1_epi64(layout.ranks - 1);
+  if (arrived != nullptr) prefetch_first(word, {arrived, count});
   for (std::uint64_t i = 0; i < count; i += 8) {
     if (arrived != nullptr) {
       __builtin_prefetch(arrived + i + numbers_ahead);
       if (i + words_ahead < count)
-        for (std::uint64_t j = i + words_ahead; j < i + words_ahead + 8; ++j) prefetch_word(own, arrived[j]);
+        for (std::uint64_t j = i + words_ahead; j < i + words_ahead + 8; ++j) prefetch(word, arrived[j]);
     }
-    const __m512i owners = _mm512_srli_epi64(_mm512_mullo_epi64(_mm512_and_si512(numbers, mask), ranks), layout.bits);
+    const __m512i owners = _mm512_and_si512(_mm512_srli_epi64(numbers, shift), last_rank);
     for (std::uint32_t rank = 0; rank < layout.ranks; ++rank) {
       const __mmask8 chosen = _mm512_cmpeq_epi64_mask(owners, _mm512_set1_epi64(rank));
       _mm512_storeu_si512(ends[rank], _mm512_maskz_compress_epi64(chosen, numbers));
       ends[rank] += __builtin_popcount(chosen);
     }
     if (arrived != nullptr)
-      for (std::uint64_t j = i; j < i + 8; ++j) apply(own.own(layout.index_of(arrived[j])), arrived[j], true);
+      for (std::uint64_t j = i; j < i + 8; ++j) *word(arrived[j]) ^= arrived[j];
     _mm512_store_si512(eight, numbers);
     // Each is multiplied by x^8: the 8 bits that leave the word are multiplied by the polynomial, x^2 + x + 1.
     const __m512i high = _mm512_srli_epi64(numbers, 56);
@@ -98,14 +142,10 @@ std::uint64_t make_and_apply(std::uint64_t** ends, const Target& target, std::ui
 }
 
 void apply_alone(const Target& target, const Numbers& arrived) {
-  const Target own = target;  // a copy: the compiler assumes that updates may change the original
-  const std::uint64_t* const numbers = arrived.first;
-  prefetch_first(own, arrived);
-  for (std::uint64_t i = 0; i < arrived.count; ++i) {
-    if (i % 8 == 0) __builtin_prefetch(numbers + i + numbers_ahead);
-    if (i + words_ahead < arrived.count) prefetch_word(own, numbers[i + words_ahead]);
-    apply(own.own(own.layout.index_of(numbers[i])), numbers[i], true);
-  }
+  if (has_plain_words(target.layout))
+    apply_to(PlainWords(target), arrived);
+  else
+    apply_to(AnyWords(target), arrived);
 }
 
 }  // namespace random_access

@@ -42,15 +42,6 @@ struct Numbers {
   std::uint64_t count;
 };
 
-/// Prefetches the word of a number that this CPU thread applies soon.
-BEELINE_HOST_DEVICE inline void prefetch_word([[maybe_unused]] const Target& target,
-                                              [[maybe_unused]] std::uint64_t number) {
-#if !BEELINE_ON_GPU
-  constexpr int to_write = 1;
-  __builtin_prefetch(target.own(target.layout.index_of(number)), to_write);
-#endif
-}
-
 /// Applies numbers, by all threads of `group`. A worker of tasks on a GPU, a warp, has many for each thread, and loads
 /// some before it applies the first of them: no load passes an atomic, so that one after the other would wait for each
 /// load.

@@ -3,6 +3,6 @@
 
 namespace beeline {
 
-std::string_view network_protocol() noexcept { return "beeline network 12, little-endian"; }
+std::string_view network_protocol() noexcept { return "beeline network 13, little-endian"; }
 
 }  // namespace beeline

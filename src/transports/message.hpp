@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
@@ -51,6 +52,18 @@ struct NetworkMessage {
   Command command;
 };
 static_assert(std::is_trivially_copyable_v<NetworkMessage> && sizeof(NetworkMessage) == 128);
+
+/// Length of a message's header in bytes: messages of kinds without a command leave out its last member.
+[[nodiscard]] constexpr std::size_t header_bytes(MessageKind kind) {
+  const bool has_command = kind == MessageKind::command || kind == MessageKind::placed;
+  return has_command ? sizeof(NetworkMessage) : offsetof(NetworkMessage, command);
+}
+/// Sets `message`, which is zero, to a header that has arrived. Returns false if the header has another length.
+[[nodiscard]] inline bool take_header(NetworkMessage& message, std::span<const std::byte> header) {
+  if (header.size() != sizeof(NetworkMessage) && header.size() != offsetof(NetworkMessage, command)) return false;
+  std::memcpy(static_cast<void*>(&message), header.data(), header.size());
+  return header.size() == header_bytes(message.kind);
+}
 
 /// A payload that is a text.
 [[nodiscard]] inline std::string text_in(std::span<const std::byte> payload) {

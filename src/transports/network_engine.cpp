@@ -37,8 +37,13 @@ constexpr std::uint64_t network_spin_ns = 50'000;
 /// A thread that has posted a command with an answer, such as a get, first polls for the answer for this long: its wait
 /// would poll less often.
 constexpr std::uint64_t answer_spin_ns = 30'000;
-/// A yield takes as long as a turn without work, and delays what arrives meanwhile.
+/// A yield delays what arrives meanwhile.
 constexpr unsigned idle_turns_per_yield = 4;
+/// Polls of the network in a turn of a thread for which something is likely to arrive soon: a poll takes a fraction of
+/// a turn.
+constexpr unsigned polls_per_turn = 4;
+/// Time after a waiting thread's work within which more work is likely.
+constexpr std::uint64_t likely_work_ns = 20'000;
 /// As `network_spin_ns`, for the rank of a GPU, which cannot wake the engine's thread.
 constexpr std::uint64_t gpu_spin_ns = 200'000;
 /// Longest sleep of the engine's thread. It then reads the abort words, because storing one wakes no thread.
@@ -148,7 +153,8 @@ class NetworkEngine final : public Engine, Waker, detail::WaitWork, UnmapWatcher
   std::vector<pollfd> pollset_;  ///< descriptors of `bell_` and of the workers
   WaitingHelpers helpers_;
   enum class Rest { none, helped, asleep };
-  std::atomic<Rest> resting_{Rest::none};  ///< what the engine's thread does
+  std::atomic<Rest> resting_{Rest::none};    ///< what the engine's thread does
+  std::atomic<std::uint64_t> worked_at_{0};  ///< time at which a waiting thread last had work
   std::atomic<bool> closing_{false};
   std::array<std::uint64_t, max_teams> reported_aborts_{};  ///< abort words that the other nodes know
   std::thread thread_;
@@ -288,7 +294,7 @@ bool NetworkEngine::look_for_answer() {
   const std::uint64_t start = machine::clock_ns();
   helpers_.count(start);  // the engine's thread would only contend for the core
   for (unsigned idle = 0; asked->unanswered != 0 && machine::clock_ns() - start < answer_spin_ns;) {
-    const bool had_work = exchange_.turn();
+    const bool had_work = exchange_.turn(polls_per_turn);
     has_left_work = had_work && exchange_.has_left_work();
     if (!had_work && ++idle % idle_turns_per_yield == 0) ::sched_yield();
   }
@@ -302,10 +308,13 @@ void NetworkEngine::ring_if_asleep() noexcept {
 }
 
 bool NetworkEngine::work() noexcept {
-  helpers_.count(machine::clock_ns());
+  const std::uint64_t now = machine::clock_ns();
+  helpers_.count(now);
+  const unsigned polls = now - worked_at_.load(std::memory_order_relaxed) < likely_work_ns ? polls_per_turn : 1;
   bool has_left_work = false;
   const bool any = try_work([&] {
-    const bool had_work = exchange_.turn();
+    const bool had_work = exchange_.turn(polls);
+    if (had_work) worked_at_.store(now, std::memory_order_relaxed);
     has_left_work = (had_work || has_left_work) && exchange_.has_left_work();
     return had_work;
   });

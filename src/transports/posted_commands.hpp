@@ -121,9 +121,9 @@ class PostedCommands {
 
   CommandReader reader_;
   CarriedQueue* queue_ = nullptr;
-  std::uint64_t refused_ = 0;  ///< sequence of the first refused command; 0: none
-  std::array<PostedCommand, depth> commands_{};
+  std::uint64_t refused_ = 0;                               ///< sequence of the first refused command; 0: none
   std::uint64_t taken_ = 0, released_ = 0, completed_ = 0;  ///< counts of the ring's commands
+  std::array<PostedCommand, depth> commands_{};
 };
 
 }  // namespace beeline

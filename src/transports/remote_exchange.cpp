@@ -14,13 +14,20 @@ void RemoteExchange::serve(const EngineClient& client) {
   for (CommandRing* ring : client.rings) sender.open(*ring);
 }
 
-bool RemoteExchange::turn() {
+bool RemoteExchange::turn(unsigned polls) {
   bool any = sender.send_posted();
-  for (const auto& worker : workers) any = worker->progress() || any;
+  any = progress(polls) || any;
   any = receiver.turn() || any;
   any = peers.send_replies() || any;
   owes_acknowledgements_ = peers.acknowledge(!any);
   sender.advance();
+  return any;
+}
+
+bool RemoteExchange::progress(unsigned polls) {
+  bool any = false;
+  for (unsigned poll = 0; poll < polls && !any; ++poll)
+    for (const auto& worker : workers) any = worker->progress() || any;
   return any;
 }
 

@@ -24,7 +24,8 @@ class RemoteExchange {
   /// From now on, rings are served and commands of other ranks are carried out. Keeps a reference to `client`.
   void serve(const EngineClient& client);
   /// Does one round of all work. Returns whether there was any.
-  bool turn();
+  ///   polls  most polls of the network: the first that finds something is the last
+  bool turn(unsigned polls = 1);
   /// Whether the last turn has left something that a later turn has to do, although nothing more arrives.
   [[nodiscard]] bool has_left_work() const { return owes_acknowledgements_ || sender.has_posted(); }
   /// Sends acknowledgements. Returns whether there is nothing to do until the descriptor of a worker is readable.
@@ -42,6 +43,9 @@ class RemoteExchange {
   std::vector<std::unique_ptr<TransportWorker>> workers;  ///< must end before their buffers
 
  private:
+  /// Polls the network. Returns whether anything was found.
+  bool progress(unsigned polls);
+
   bool owes_acknowledgements_ = false;  ///< after the last turn
 };
 

@@ -111,7 +111,9 @@ RemotePeers::Reply& RemotePeers::reply_with(std::uint32_t to, MessageKind kind, 
 
 bool RemotePeers::send_replies() {
   if (replies_.empty()) return false;
-  for (Reply& each : std::exchange(replies_, {})) send(each.to, each.message, each.payload, std::move(each.staged));
+  sending_.clear();
+  std::swap(replies_, sending_);  // sending may add replies
+  for (Reply& each : sending_) send(each.to, each.message, each.payload, std::move(each.staged));
   return true;
 }
 

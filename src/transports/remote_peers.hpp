@@ -136,8 +136,8 @@ class RemotePeers {
 
   const NetworkPlan plan_;
   std::optional<LocalMemory> memory_;
-  std::vector<RemotePeer> peers_;  ///< [ranks]
-  std::vector<Reply> replies_;
+  std::vector<RemotePeer> peers_;         ///< [ranks]
+  std::vector<Reply> replies_, sending_;  ///< that wait, and that are being sent
   std::string failure_;
   bool has_failed_ = false;  ///< no command completes any more: waits end when the world is aborted
   std::vector<RemoteAbort> aborts_;

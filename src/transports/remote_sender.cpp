@@ -32,26 +32,27 @@ template <class Ring>
 void RemoteSender::open(Ring& ring) {
   require(next_ring_ < most_rings, Status::no_resource,
           fmt::format("command queues to other nodes: {} have been made, and no more can be", next_ring_));
-  rings_.try_emplace(next_ring_++, ring);
+  rings_.push_back({next_ring_++, std::make_unique<PostedCommands>(ring)});
 }
 template void RemoteSender::open(CommandRing& ring);
 template void RemoteSender::open(CarriedQueue& queue);
 
 void RemoteSender::close(const CarriedQueue& queue) {
-  std::erase_if(rings_, [&queue](const auto& ring) { return ring.second.queue() == &queue; });
+  std::erase_if(rings_, [&queue](const auto& ring) { return ring.commands->queue() == &queue; });
 }
 
 bool RemoteSender::has_posted() const {
   return std::any_of(rings_.begin(), rings_.end(), [this](const auto& each) {
-    const PostedCommand* const begun = each.second.begun();
-    return begun != nullptr ? may_send(*begun) : each.second.has_next();
+    const PostedCommand* const begun = each.commands->begun();
+    return begun != nullptr ? may_send(*begun) : each.commands->has_next();
   });
 }
 
 RemoteSender::SentFromRings RemoteSender::send_from_rings(bool may_lock) {
   SentFromRings result;
   asked_ = nullptr;
-  for (auto& [number, ring] : rings_) {
+  for (const auto& [number, commands] : rings_) {
+    PostedCommands& ring = *commands;
     std::size_t count = 0;
     for (PostedCommand* posted = next_of(ring); posted != nullptr; posted = next_of(ring)) {
       const bool is_left = count++ == batch || (!may_lock && needs_lock(*posted));
@@ -300,8 +301,11 @@ void RemoteSender::placed(int peer, std::uint64_t number, bool is_there) {
 }
 
 PostedCommands* RemoteSender::ring_of(std::uint32_t request) {
-  const auto found = rings_.find(request >> index_bits);
-  return found == rings_.end() ? nullptr : &found->second;
+  const std::uint32_t number = request >> index_bits;
+  const auto found =
+      std::lower_bound(rings_.begin(), rings_.end(), number,
+                       [](const NumberedRing& ring, std::uint32_t sought) { return ring.number < sought; });
+  return found == rings_.end() || found->number != number ? nullptr : found->commands.get();
 }
 
 PostedCommand* RemoteSender::posted_of(std::uint32_t request) {
@@ -329,8 +333,8 @@ void RemoteSender::advance() {
   const auto done = [this](std::uint32_t rank) {
     return peers_[rank].is_gone ? peers_[rank].sent : peers_[rank].confirm();
   };
-  for (auto& [number, ring] : rings_)
-    if (!ring.is_idle()) ring.advance(done, !peers_.has_failed());
+  for (const auto& [number, ring] : rings_)
+    if (!ring->is_idle()) ring->advance(done, !peers_.has_failed());
 }
 
 void RemoteSender::take_refusal(const NetworkMessage& message, std::span<const std::byte> payload) {
@@ -401,7 +405,7 @@ void RemoteSender::stage_answer(const NetworkMessage& message, PostedCommand& po
 
 bool RemoteSender::reads_sources_for(int peer) const {
   return std::any_of(rings_.begin(), rings_.end(), [to = static_cast<std::uint32_t>(peer)](const auto& ring) {
-    return !ring.second.is_idle() && ring.second.sources_of(to) != 0;
+    return !ring.commands->is_idle() && ring.commands->sources_of(to) != 0;
   });
 }
 
@@ -411,8 +415,8 @@ bool RemoteSender::is_settled(int peer) const {
 }
 
 void RemoteSender::end_lost() {
-  for (auto& [number, ring] : rings_)
-    if (!ring.is_idle()) ring.end_answers([this](std::uint32_t rank) { return peers_[rank].is_lost(); });
+  for (const auto& [number, ring] : rings_)
+    if (!ring->is_idle()) ring->end_answers([this](std::uint32_t rank) { return peers_[rank].is_lost(); });
   advance();
 }
 

@@ -4,9 +4,10 @@
 /// The commands of a rank's rings, sent as messages to ranks of other nodes.
 
 #include <cstdint>
-#include <map>
+#include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "control/command_check.hpp"
 #include "transports/posted_commands.hpp"
@@ -138,7 +139,11 @@ class RemoteSender {
 
   RemotePeers& peers_;
   RemoteKeys& keys_;
-  std::map<std::uint32_t, PostedCommands> rings_;  ///< by number; a number is not used again
+  struct NumberedRing {
+    std::uint32_t number;  ///< not used again
+    std::unique_ptr<PostedCommands> commands;
+  };
+  std::vector<NumberedRing> rings_;  ///< in the order of their numbers; each turn looks at all of them
   std::uint32_t next_ring_ = 0;
   const RemotePeer* asked_ = nullptr;
 };

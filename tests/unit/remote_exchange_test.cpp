@@ -9,6 +9,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +28,24 @@ class RemotePartsWithKeys : public RemoteParts {
  protected:
   RemotePartsWithKeys() : RemoteParts(true) {}
 };
+
+TEST(MessageHeaders, LeaveOutTheCommandIfTheirKindHasNone) {
+  for (const MessageKind kind : {MessageKind::hello, MessageKind::acknowledge, MessageKind::command, MessageKind::data,
+                                 MessageKind::placed, MessageKind::key_ended}) {
+    NetworkMessage sent{};
+    sent.kind = kind, sent.number = 7, sent.command.row_bytes = 9;
+    const auto all = std::as_bytes(std::span(&sent, 1));
+    const std::size_t length = header_bytes(kind);
+    NetworkMessage taken{};
+    ASSERT_TRUE(take_header(taken, all.first(length)));
+    EXPECT_EQ(7u, taken.number);
+    EXPECT_EQ(length == sizeof sent ? 9u : 0u, taken.command.row_bytes);
+    for (const std::size_t wrong : {std::size_t{0}, length - 1, sizeof sent + 64 - length}) {
+      NetworkMessage other{};
+      EXPECT_FALSE(take_header(other, all.first(wrong))) << wrong << " bytes";
+    }
+  }
+}
 
 TEST_F(RemoteParts, SendCommandsThatAreDoneWhenTheyAreAcknowledged) {
   worker_->is_quick = false;

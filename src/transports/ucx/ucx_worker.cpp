@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -187,8 +188,8 @@ bool UcxWorker::send(int peer, const NetworkMessage& message, std::span<const st
   how.user_data = sending;
   how.memory_type = type_of(kind);
   const ucp_ep_h endpoint = line_of_[static_cast<std::size_t>(peer)]->endpoint;
-  const ucs_status_ptr_t request = ucx_.ucp_am_send_nbx(endpoint, message_id, &sending->message, sizeof(NetworkMessage),
-                                                        payload.data(), payload.size(), &how);
+  const ucs_status_ptr_t request = ucx_.ucp_am_send_nbx(
+      endpoint, message_id, &sending->message, header_bytes(message.kind), payload.data(), payload.size(), &how);
   if (UCS_PTR_IS_PTR(request)) return false;
   end_sending(sending);
   if (UCS_PTR_IS_ERR(request)) lose(peer, UCS_PTR_STATUS(request));
@@ -289,7 +290,11 @@ bool UcxWorker::get(int peer, std::span<std::byte> to, std::uint64_t from, const
 }
 
 std::list<UcxWorker::Transfer>::iterator UcxWorker::begin(int peer, std::uint64_t number, Transfer::Over over) {
-  return transfers_.insert(transfers_.end(), {this, peer, number, over, 1, UCS_OK});
+  if (free_transfers_.empty()) free_transfers_.emplace_back();
+  transfers_.splice(transfers_.end(), free_transfers_, free_transfers_.begin());
+  const auto transfer = std::prev(transfers_.end());
+  *transfer = {this, peer, number, over, 1, UCS_OK, transfer};
+  return transfer;
 }
 
 ucp_request_param_t UcxWorker::how_for(Transfer& transfer, DeviceKind kind) {
@@ -308,7 +313,7 @@ void UcxWorker::add_part(Transfer& transfer, ucs_status_ptr_t request) {
 bool UcxWorker::end_begin(std::list<Transfer>::iterator transfer) {
   if (--transfer->pending > 0) return false;
   const Transfer over = *transfer;
-  transfers_.erase(transfer);
+  free_transfers_.splice(free_transfers_.begin(), transfers_, transfer);
   if (over.status == UCS_OK) return true;
   lose(over.peer, over.status);
   (events_.*over.over)(over.peer, over.number, false);
@@ -322,7 +327,7 @@ void UcxWorker::on_part_over(void* request, ucs_status_t status, void* user) {
   if (status != UCS_OK) transfer.status = status;
   if (--transfer.pending > 0) return;
   const Transfer over = transfer;
-  self.transfers_.remove_if([user](const Transfer& each) { return &each == user; });
+  self.free_transfers_.splice(self.free_transfers_.begin(), self.transfers_, over.self);
   self.report([&] {
     if (over.status != UCS_OK) self.lose(over.peer, over.status);
     (self.events_.*over.over)(over.peer, over.number, over.status == UCS_OK);
@@ -337,9 +342,8 @@ void UcxWorker::on_error(void* user, ucp_ep_h, ucs_status_t status) {
 ucs_status_t UcxWorker::on_message(void* user, const void* header, std::size_t header_bytes, void* data,
                                    std::size_t bytes, const ucp_am_recv_param_t* how) {
   UcxWorker& self = *static_cast<UcxWorker*>(user);
-  if (header_bytes != sizeof(NetworkMessage)) return UCS_OK;
-  NetworkMessage message;
-  std::memcpy(static_cast<void*>(&message), header, sizeof message);
+  NetworkMessage message{};
+  if (!take_header(message, {static_cast<const std::byte*>(header), header_bytes})) return UCS_OK;
   bool is_kept = false;
   self.report([&] {
     if ((how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0)

@@ -79,6 +79,7 @@ class UcxWorker final : public TransportWorker, KeyedTransfers {
     Over over;    ///< reports the end of the transfer
     int pending;  ///< requests, and 1 while requests are being made
     ucs_status_t status;
+    std::list<Transfer>::iterator self;
   };
 
   [[nodiscard]] std::list<Transfer>::iterator begin(int peer, std::uint64_t number, Transfer::Over over);
@@ -112,7 +113,7 @@ class UcxWorker final : public TransportWorker, KeyedTransfers {
   std::vector<Line*> line_of_;  ///< [ranks] nullptr: no endpoint to the rank
   std::deque<Sending> sendings_;
   std::vector<Sending*> free_;
-  std::list<Transfer> transfers_;
+  std::list<Transfer> transfers_, free_transfers_;
   bool closing_ = false;
 };
 

@@ -13,24 +13,29 @@
 
 namespace beeline::detail {
 
-/// Number of commands that were posted to a queue, or are being written.
+/// Number of commands that were posted to a queue, or are being written. Relaxed, since the caller has synchronized
+/// with their posters, and an acquiring load would drop the multiprocessor's first-level cache, which holds the routes:
+/// they are across the bus.
 [[nodiscard]] BEELINE_HOST_DEVICE inline std::uint64_t posted_to(CommandQueue queue) {
-  return TicketWord(queue.tickets->next).load(std::memory_order_acquire);
+  return TicketWord(queue.tickets->next).load(std::memory_order_relaxed);
 }
 
 /// Stores this rank's epoch in a word of a peer. One thread calls it, like all functions here but the last.
 BEELINE_COLD BEELINE_HOST_DEVICE inline Status store_epoch(const Context& ctx, PaddedWord& word, std::uint32_t peer,
                                                            Order order) {
   const std::uint64_t epoch = ctx.sync->entered.value;
-  if (const AccessToPeer to = ctx.access_to(peer); to.access == PeerAccess::direct) {
+  const AccessToPeer to = ctx.access_to(peer);
+  if (to.access == PeerAccess::direct) {
     store_signal(ctx.translate(&word.value, to.place), epoch, order);
     return Status::ok;
   }
+  if (to.access == PeerAccess::refused) return refuse_route(ctx, Operation::barrier, peer);
   const Request request{Operation::barrier, Verb::store, sizeof epoch, 0, 0, peer};
   const CommandQueue queue = ctx.routes->queue(0);
+  const CommandFields fields = word_fields(ctx, request, &word.value, epoch);
   SystemAtomic<std::uint64_t> drained(ctx.sync->drained.value);  // of all blocks whose sessions meet
   const std::uint64_t before = posted_to(queue);
-  const Status status = command_engine(ctx, queue, word_fields(ctx, request, &word.value, epoch)).status;
+  const Status status = command_engine(ctx, queue, fields).status;
   // If it got another ticket, another thread has posted in between.
   if (status == Status::ok && drained.load(std::memory_order_acquire) == before && posted_to(queue) == before + 1)
     drained.store(before + 1, std::memory_order_release);
@@ -78,9 +83,10 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline Status drain_one_queue(const Context& ct
 /// of this member's earlier barriers if nothing else was posted since: nobody reads anything that such a signal writes
 /// before the signal of the next barrier, which the engine stores after it.
 BEELINE_COLD BEELINE_HOST_DEVICE inline Status drain_all_queues(const Context& ctx, Timeout timeout) {
-  const std::uint64_t posted = posted_to(ctx.routes->queue(0));
   SystemAtomic<std::uint64_t> drained(ctx.sync->drained.value);
-  const bool is_drained = drained.load(std::memory_order_acquire) == posted;
+  const std::uint64_t last = drained.load(std::memory_order_acquire);
+  const std::uint64_t posted = posted_to(ctx.routes->queue(0));
+  const bool is_drained = last == posted;
   Status status = Status::ok;
   BEELINE_NO_UNROLL
   for (std::uint32_t queue = is_drained ? 1 : 0; queue < command_rings && status == Status::ok; ++queue)
@@ -140,9 +146,6 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline Status meet_many(const Context& ctx, Ord
 
 /// Enters the next epoch, unless an earlier call that timed out has entered it.
 BEELINE_COLD BEELINE_HOST_DEVICE inline Status enter_by_routes(const Context& ctx, Order order, Timeout timeout) {
-  BEELINE_NO_UNROLL
-  for (std::uint32_t peer = 0; peer < ctx.size; ++peer)
-    if (ctx.access_to(peer).access == PeerAccess::refused) return refuse_route(ctx, Operation::barrier, peer);
   if (ctx.sync->entered.value != ctx.sync->completed.value) return Status::ok;
   // What this rank has written by any queue is complete before any member leaves.
   if (order == Order::memory)

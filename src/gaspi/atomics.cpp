@@ -57,9 +57,15 @@ beeline_status change_at(const Process& process, const Word& word, int rank, con
 beeline_status change_once(const Process& process, const Word& word, int rank, const AtomicChange& change,
                            std::uint64_t& before) {
   if (beeline_team_failed(process.world_team()) != 0) return BEELINE_ABORTED;  // nothing was begun
-  const beeline_status status = change_at(process, word, rank, change, before);
+  bool has_begun = false;
+  const auto operation = [&] {
+    has_begun = true;
+    return change_at(process, word, rank, change, before);
+  };
+  const bool is_remote = queues().carrier_to(rank) == Carrier::engine;
+  const beeline_status status = is_remote ? process.ask(rank, operation) : operation();
   const bool is_lost = status == BEELINE_ABORTED || status == BEELINE_PEER_DIED || status == BEELINE_DEADLINE;
-  if (is_lost && queues().carrier_to(rank) == Carrier::engine)
+  if (is_lost && is_remote && has_begun)
     throw Failure(
         fmt::format("ranks were lost before rank {} answered; whether the operation was done is not known: {}", rank,
                     beeline_last_error()));
@@ -73,7 +79,7 @@ Result change_in_time(const Process& process, const Awaited& awaited, int rank, 
   const auto use = std::make_shared<const SegmentTable::SharedUse>(process.segments(), segment);
   const Word word = require_word(process, segment, change.offset, rank);
   const auto operation = [&process, use, word, rank, change](std::uint64_t& answer) {
-    return change_at(process, word, rank, change, answer);
+    return process.ask(rank, [&] { return change_at(process, word, rank, change, answer); });
   };
   const TimedOperations::Key key{
       atomics_key,   static_cast<std::uint64_t>(rank), change.segment, change.offset, change.swaps, change.comparator,

@@ -85,15 +85,21 @@ bool Post::write(const Move& move, beeline_hybrid* hybrid) {
 }
 
 bool Post::read(const Move& move) {
-  if (!move.is_on_device && move.remote.data != nullptr) [[likely]]
-    return begin(Carrier::nothing, [&] {
+  if (!move.is_on_device && move.remote.data != nullptr) [[likely]] {
+    const auto get = [&] {
       return beeline_get(process_.world_team(), move.local, move.remote.data + move.offset, move.bytes, rank_);
-    });
-  if (move.remote.address == nullptr)
-    return begin(Carrier::nothing, [&] {
+    };
+    if (queues().carrier_to(rank_) == Carrier::nothing) [[likely]]
+      return begin(Carrier::nothing, get);
+    return begin(Carrier::nothing, [&] { return process_.ask(rank_, get); });
+  }
+  if (move.remote.address == nullptr) {
+    const auto copy = [&] {
       return beeline_copy_from_registered(move.local, move.remote.registered, rank_,
                                           move.remote.registered_offset + move.offset, move.bytes);
-    });
+    };
+    return begin(Carrier::nothing, [&] { return process_.ask(rank_, copy); });
+  }
   if (!move.is_on_device)
     return begin(Carrier::nothing, [&] {
       return beeline_copy(process_.world(), move.local, move.remote.address + move.offset, move.bytes);
@@ -110,11 +116,13 @@ bool Post::read_in_time(const std::vector<Move>& moves, const std::shared_ptr<co
     for (const std::uint64_t part : {std::bit_cast<std::uint64_t>(move.local),
                                      std::bit_cast<std::uint64_t>(move.remote.data) + move.offset, move.bytes})
       key.push_back(part);
-  const auto get_all = [moves, uses, team = process_.world_team(), rank = rank_](std::uint64_t&) -> beeline_status {
-    for (const Move& move : moves)
-      if (const beeline_status status = beeline_get(team, move.local, move.remote.data + move.offset, move.bytes, rank);
-          status != BEELINE_OK)
-        return status;
+  const auto get_all = [moves, uses, &process = process_, rank = rank_](std::uint64_t&) -> beeline_status {
+    for (const Move& move : moves) {
+      const auto get = [&] {
+        return beeline_get(process.world_team(), move.local, move.remote.data + move.offset, move.bytes, rank);
+      };
+      if (const beeline_status status = process.ask(rank, get); status != BEELINE_OK) return status;
+    }
     return BEELINE_OK;
   };
   const Awaited awaited{

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 #include "gaspi/moves.hpp"
 #include "gaspi/remote_words.hpp"
@@ -21,12 +22,18 @@ constexpr unsigned segment_bits = 8;
 
 std::atomic<Passive*> opened{nullptr};
 
-/// Sleeps between two looks of a call: 5 us at first, then half as long as it has waited, at most 4 ms, which leaves
-/// 0.6 % of a core.
+/// Sleeps between two looks of a call: 5 us at first, then half as long as it has waited, at most 4 ms.
 class Sleeper {
  public:
   /// Begins a slice of `ns`.
   void begin_slice(std::uint64_t ns) { slice_end_ns_ = waited_ns() + ns; }
+  /// Whether the call has just begun.
+  [[nodiscard]] bool is_early() const { return waited_ns() < 10'000'000; }
+  /// What is left of the slice.
+  [[nodiscard]] std::chrono::nanoseconds left() const {
+    const std::uint64_t waited = waited_ns();
+    return std::chrono::nanoseconds(waited >= slice_end_ns_ ? 0 : slice_end_ns_ - waited);
+  }
   /// Sleeps once, not beyond the slice. Returns false, without a sleep, if the slice is over.
   [[nodiscard]] bool sleep() const {
     const std::uint64_t waited = waited_ns();
@@ -44,14 +51,31 @@ class Sleeper {
   std::uint64_t slice_end_ns_ = 0;
 };
 
+/// Counts a call while it lives.
+class Counted {
+ public:
+  explicit Counted(std::atomic<int>& count) : count_(count) { count_.fetch_add(1); }
+  ~Counted() { count_.fetch_sub(1); }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+
+ private:
+  std::atomic<int>& count_;
+};
+
 /// Reads a message from its sender.
-beeline_status read_message(const Process& process, int sender, const Move& move) {
+beeline_status copy_message(const Process& process, int sender, const Move& move) {
   if (!move.is_on_device && move.remote.data != nullptr)
     return beeline_get(process.world_team(), move.local, move.remote.data + move.offset, move.bytes, sender);
   if (move.remote.registered != nullptr)
     return beeline_copy_from_registered(move.local, move.remote.registered, sender,
                                         move.remote.registered_offset + move.offset, move.bytes);
   return beeline_copy(process.world(), move.local, move.remote.address + move.offset, move.bytes);
+}
+
+/// The same, while no recovery goes on.
+beeline_status read_message(const Process& process, int sender, const Move& move) {
+  return process.ask(sender, [&] { return copy_message(process, sender, move); });
 }
 
 }  // namespace
@@ -66,11 +90,28 @@ void Passive::open(Process& process) {
   require_ok(beeline_allocate_signals(process.world_team(), ranks, BEELINE_HEAP_PINNED, &confirmed_));
   require_ok(beeline_allocate_signals(process.world_team(), ranks, BEELINE_HEAP_PINNED, &refused_));
   received_.resize(ranks);
+  seen_.resize(ranks);
   for (std::size_t rank = 0; rank < ranks; ++rank) outgoing_.push_back(std::make_unique<Outgoing>());
   opened.store(this, std::memory_order_release);
 }
 
 void Passive::close(Process&) { opened.store(nullptr, std::memory_order_release); }
+
+bool Passive::serve(Process& process) {
+  if (waiting_.load() == 0) return false;
+  bool any = false;
+  for (int sender = 0; sender < process.size(); ++sender) {
+    std::uint64_t& seen = seen_[static_cast<std::size_t>(sender)];
+    const std::uint64_t number = number_of(sender);
+    any = std::exchange(seen, number) != number || any;
+  }
+  if (any) {
+    const std::lock_guard lock(arriving_);
+    arrivals_.fetch_add(1);
+    arrived_.notify_all();
+  }
+  return false;  // a message is no reason to look more often
+}
 
 beeline_status Passive::post(const Process& process, int rank, Outgoing& to) {
   Cell& cell = cells_[process.rank()];
@@ -162,23 +203,34 @@ beeline_status Passive::receive_from(const Process& process, int sender, const P
 Result Passive::receive(const Process& process, const PassiveMessage& to, gaspi_rank_t& sender,
                         std::uint64_t timeout_ms) {
   const Awaited awaited{.what = "a passive message", .needs_a_peer = true};
+  const Counted counted(waiting_);
   Sleeper sleeper;
   return wait_for(process, awaited, timeout_ms, [&](std::uint64_t slice_ns) -> beeline_status {
     sleeper.begin_slice(slice_ns);
-    do {
-      const std::lock_guard lock(receiving_);
-      for (int k = 0; k < process.size(); ++k) {
-        const int candidate = (next_ + k) % process.size();
-        const beeline_status status = receive_from(process, candidate, to);
-        if (status == BEELINE_IN_PROGRESS) continue;
-        if (status != BEELINE_OK) return status;
-        next_ = candidate + 1;
-        sender = static_cast<gaspi_rank_t>(candidate);
-        return BEELINE_OK;
-      }
-    } while (sleeper.sleep());
-    return BEELINE_TIMEOUT;
+    for (;;) {
+      const std::uint64_t arrivals = arrivals_.load();
+      const beeline_status status = receive_any(process, to, sender);
+      if (status != BEELINE_IN_PROGRESS) return status;
+      if (sleeper.is_early() ? !sleeper.sleep() : sleeper.left().count() == 0) return BEELINE_TIMEOUT;
+      if (sleeper.is_early()) continue;
+      std::unique_lock lock(arriving_);
+      arrived_.wait_for(lock, sleeper.left(), [&] { return arrivals_.load() != arrivals; });
+    }
   });
+}
+
+beeline_status Passive::receive_any(const Process& process, const PassiveMessage& to, gaspi_rank_t& sender) {
+  const std::lock_guard lock(receiving_);
+  for (int k = 0; k < process.size(); ++k) {
+    const int candidate = (next_ + k) % process.size();
+    const beeline_status status = receive_from(process, candidate, to);
+    if (status == BEELINE_IN_PROGRESS) continue;
+    if (status != BEELINE_OK) return status;
+    next_ = candidate + 1;
+    sender = static_cast<gaspi_rank_t>(candidate);
+    return BEELINE_OK;
+  }
+  return BEELINE_IN_PROGRESS;
 }
 
 void Passive::purge(const Process& process) {

@@ -13,8 +13,12 @@
 /// A message whose segment its sender has deleted meanwhile is refused: refused[receiver] is set to its number before
 /// it is confirmed.
 ///
-/// Who waits sleeps between two looks, longer and longer: a wait takes less than a hundredth of a core.
+/// A sender that waits sleeps between two looks, longer and longer. So does a receiver for some milliseconds; then it
+/// sleeps until the service thread, which wakes every 10 ms in any case, has seen a message: the receiver and that
+/// thread together take less than a hundredth of a core.
 
+#include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -36,6 +40,7 @@ class Passive final : public Extension {
  public:
   void open(Process& process) override;
   void close(Process& process) override;
+  [[nodiscard]] bool serve(Process& process) override;
 
   /// Sends a message, or continues to. The arguments were checked.
   [[nodiscard]] Result send(const Process& process, int rank, const PassiveMessage& message, std::uint64_t timeout_ms);
@@ -65,6 +70,8 @@ class Passive final : public Extension {
   /// Receives the message of `sender`. BEELINE_IN_PROGRESS: there is none. Other results than BEELINE_OK are those of
   /// transfers: the message is still there.
   [[nodiscard]] beeline_status receive_from(const Process& process, int sender, const PassiveMessage& to);
+  /// As above, of any sender, which it sets.
+  [[nodiscard]] beeline_status receive_any(const Process& process, const PassiveMessage& to, gaspi_rank_t& sender);
   [[nodiscard]] std::uint64_t number_of(int sender) const;
   [[nodiscard]] beeline_status confirm(const Process& process, int sender, std::uint64_t number);
   /// Confirms a message that its sender has withdrawn. BEELINE_IN_PROGRESS if that is done.
@@ -78,8 +85,13 @@ class Passive final : public Extension {
   std::uint64_t* refused_ = nullptr;    ///< [ranks] symmetric memory: the last number that each receiver has refused
   std::vector<std::unique_ptr<Outgoing>> outgoing_;  ///< [ranks]
   std::mutex receiving_;                             ///< held while a thread looks for messages, not while it sleeps
-  std::vector<std::uint64_t> received_;  ///< [ranks] number of the last message of each sender that was confirmed
-  int next_ = 0;                         ///< sender at which the next look begins, so that all get their turn
+  std::vector<std::uint64_t> received_;     ///< [ranks] number of the last message of each sender that was confirmed
+  std::atomic<int> waiting_{0};             ///< calls of `receive`
+  std::atomic<std::uint64_t> arrivals_{0};  ///< changes with each message that the service thread sees while calls wait
+  std::mutex arriving_;
+  std::condition_variable arrived_;
+  std::vector<std::uint64_t> seen_;  ///< [ranks] the last number of each sender that the service thread has seen
+  int next_ = 0;                     ///< sender at which the next look begins, so that all get their turn
 };
 
 /// The passive messages of the process that is running.

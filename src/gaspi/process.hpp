@@ -24,6 +24,7 @@
 #include "gaspi/failure.hpp"
 #include "gaspi/group.hpp"
 #include "gaspi/health.hpp"
+#include "gaspi/remote_calls.hpp"
 #include "gaspi/segment_table.hpp"
 #include "gaspi/waiting.hpp"
 
@@ -73,6 +74,16 @@ class Process {
   [[nodiscard]] const SegmentTable& segments() const { return *segments_; }
   [[nodiscard]] const HealthTable& health() const { return *health_; }
   [[nodiscard]] Connections& connections() const { return *connections_; }
+  /// Calls `operation()`, which asks `rank` of another node and returns a beeline_status. BEELINE_ABORTED: ranks were
+  /// lost, and the operation may not have been done; what it has answered is no answer.
+  template <class Operation>
+  [[nodiscard]] beeline_status ask(int rank, const Operation& operation) const {
+    const RemoteCalls::Call call(remote_calls_);
+    const auto is_aborted = [this] { return beeline_team_failed(world_team_) != 0; };
+    if (!call.may_go_on() || !health_->is_healthy(rank) || is_aborted()) return BEELINE_ABORTED;
+    const beeline_status status = operation();
+    return status == BEELINE_OK && is_aborted() ? BEELINE_ABORTED : status;
+  }
   [[nodiscard]] GroupTable& groups() { return groups_; }
   [[nodiscard]] Service& service() { return *service_; }
   /// Number of times that the world went on without lost ranks.
@@ -106,6 +117,7 @@ class Process {
   std::unique_ptr<SegmentTable> segments_;
   std::unique_ptr<HealthTable> health_;
   std::unique_ptr<Connections> connections_;
+  mutable RemoteCalls remote_calls_;
   GroupTable groups_;
   const std::vector<std::unique_ptr<Extension>> extensions_;
   std::unique_ptr<Service> service_;  ///< last, so that its thread ends first

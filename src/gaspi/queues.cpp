@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "beeline/core/command.hpp"
 #include "gaspi/statistics.hpp"
 
 namespace beeline::gaspi {
@@ -100,19 +99,19 @@ Result Queue::complete(const Process& process, std::span<const int> needed, std:
 }
 
 beeline_status Queue::flush(const Process& process, std::uint64_t limit_ns) {
-  std::uint64_t reserved = commands_.load();
+  std::uint64_t reserved = reserved_.load();
   const beeline_status status = beeline_flush_within(process.world_team(), number_, limit_ns);
-  if (status == BEELINE_OK) commands_.compare_exchange_strong(reserved, 0);  // fails if others have posted meanwhile
+  if (status == BEELINE_OK) reserved_.compare_exchange_strong(reserved, 0);  // fails if others have posted meanwhile
   return status;
 }
 
 beeline_status Queue::reserve(const Process& process, std::uint32_t commands, std::uint64_t limit_ns) {
   while (limit_ns != BEELINE_NO_TIMEOUT) {
-    const std::uint64_t reserved = commands_.load();
+    const std::uint64_t reserved = reserved_.load();
     if (reserved == 0 || reserved + commands <= command_ring_depth) break;
     if (const beeline_status status = flush(process, limit_ns); status != BEELINE_OK) return status;
   }
-  commands_.fetch_add(commands);
+  reserved_.fetch_add(commands);
   return BEELINE_OK;
 }
 
@@ -152,7 +151,8 @@ Result Queue::purge(const Process& process, std::uint64_t timeout_ms) {
 }
 
 Queues::Queues() {
-  for (std::uint32_t number = 0; number < most_queues; ++number) all_[number] = std::make_unique<Queue>(number);
+  for (std::uint32_t number = 0; number < most_queues; ++number)
+    all_[number] = std::make_unique<Queue>(number, reserved_[number % command_rings]);
 }
 
 void Queues::open(Process& process) {

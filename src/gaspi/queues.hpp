@@ -11,6 +11,7 @@
 #include <mutex>
 #include <vector>
 
+#include "beeline/core/command.hpp"
 #include "gaspi/checks.hpp"
 
 namespace beeline::gaspi {
@@ -26,7 +27,8 @@ class Queue {
  public:
   static constexpr int most_ranks = 1024;
 
-  explicit Queue(std::uint32_t number) : number_(number) {}
+  ///   reserved  of the engine's ring that carries the queue's commands
+  Queue(std::uint32_t number, std::atomic<std::uint64_t>& reserved) : number_(number), reserved_(reserved) {}
 
   /// The queue's number, also of Beeline's queue.
   [[nodiscard]] std::uint32_t number() const { return number_; }
@@ -75,7 +77,7 @@ class Queue {
   const std::uint32_t number_;
   std::atomic<bool> exists_{false};
   alignas(64) std::atomic<std::uint32_t> entries_{0};
-  std::atomic<std::uint64_t> commands_{0};  ///< reserved since the engine's ring was last seen empty
+  std::atomic<std::uint64_t>& reserved_;    ///< commands since the ring was last seen empty
   std::atomic<std::uint32_t> carriers_{0};  ///< bits of Carrier
   /// Whether requests were carried since the last `Queues::drain`. A wait of the queue is local completion: data may
   /// still be on the way to other nodes after it.
@@ -108,6 +110,7 @@ class Queues final : public Extension {
   void remove(gaspi_queue_id_t number);
 
  private:
+  std::array<std::atomic<std::uint64_t>, command_rings> reserved_{};  ///< queues share rings
   std::array<std::unique_ptr<Queue>, most_queues> all_;
   std::vector<Carrier> carriers_;  ///< [ranks]
   std::mutex changing_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <iterator>
 
@@ -12,6 +13,9 @@
 namespace beeline::gaspi {
 
 namespace {
+
+/// How long operations of other threads may last after an abort; longer, if they ask a rank that does not answer.
+constexpr std::chrono::seconds longest_calls{1};
 
 /// What a rank says after a failure, before the serial numbers of its objects.
 struct Standing {
@@ -38,6 +42,7 @@ void Service::recover() {
     const std::lock_guard lock(mutex_);
     is_recovering_ = true;
   }
+  process_.remote_calls_.close(longest_calls);
   constexpr int most_futile = 3;
   for (int futile = 0;;) {
     const int failures = process_.health().failures();
@@ -66,6 +71,7 @@ void Service::recover() {
   for (const std::unique_ptr<Extension>& extension : process_.extensions_) extension->recovered(process_);
   must_meet_ = true;
   recoveries_.fetch_add(1);
+  process_.remote_calls_.open();
   const std::lock_guard lock(mutex_);
   is_recovering_ = false;
   changed_.notify_all();

@@ -120,7 +120,10 @@ std::string Service::end_reason() const {
 }
 
 bool Service::read_heartbeat(int rank, std::uint64_t& beats) const {
-  return beeline_fetch_add(process_.world_team(), signals_ + heartbeat, 0, rank, &beats) == BEELINE_OK;  // atomic
+  const auto read = [&] {  // atomically
+    return beeline_fetch_add(process_.world_team(), signals_ + heartbeat, 0, rank, &beats);
+  };
+  return process_.ask(rank, read) == BEELINE_OK;
 }
 
 // --- The thread ---------------------------------------------------------------------------------------------------

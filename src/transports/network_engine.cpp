@@ -497,6 +497,7 @@ void NetworkEngine::forget_failures() {
   const std::lock_guard reporting(report_mutex_);
   const auto lock = turns_.lock();
   exchange_.peers.forget_failures();
+  exchange_.peers.note_abort(false);
   static_cast<void>(exchange_.peers.take_lost(~std::uint64_t{0}));
 }
 

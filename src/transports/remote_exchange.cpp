@@ -45,6 +45,7 @@ void RemoteExchange::give_up(int peer, const std::string& reason) {
 }
 
 void RemoteExchange::end_lost() {
+  peers.note_abort(true);
   for (std::uint32_t rank = 0; rank < peers.size(); ++rank) peers[rank].is_gone = peers[rank].is_lost();
   sender.end_lost();
 }

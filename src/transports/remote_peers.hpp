@@ -115,6 +115,10 @@ class RemotePeers {
   void fail(const std::string& text);
   void failed(const char* reason) noexcept;
   [[nodiscard]] bool has_failed() const { return has_failed_; }
+  /// Notes whether the world is aborted, from the time when waits for lost ranks are ended until the survivors have
+  /// settled.
+  void note_abort(bool is_aborted) { is_aborted_ = is_aborted; }
+  [[nodiscard]] bool is_aborted() const { return is_aborted_; }
   /// Whether a failure, an abort or a loss was recorded since the last `end_reports`. Any thread may call it.
   [[nodiscard]] bool has_reports() const { return has_reports_.load(std::memory_order_relaxed); }
   /// Called once all that was recorded has been taken. A loss that is still to be taken stays recorded.
@@ -140,6 +144,7 @@ class RemotePeers {
   std::vector<Reply> replies_, sending_;  ///< that wait, and that are being sent
   std::string failure_;
   bool has_failed_ = false;  ///< no command completes any more: waits end when the world is aborted
+  bool is_aborted_ = false;
   std::vector<RemoteAbort> aborts_;
   std::atomic<bool> has_reports_{false};
 };

@@ -90,6 +90,8 @@ void RemoteSender::begin(PostedCommands& ring, PostedCommand& posted) {
   if (!is_remote || has_shape<VerbShape::between, VerbShape::count>(command.verb))
     return peers_.fail(fmt::format("rank {}'s engine cannot carry a {}", peers_.plan().rank, text_of(command)));
   if (peers_[command.peer].is_gone && (gets_rows(command) || command.answers)) {
+    // Posted before its poster knew of the loss: it finds that the world is aborted.
+    if (ring.queue() == nullptr && peers_.is_aborted()) return ring.answer(posted, 0);
     if (ring.queue() == nullptr) posted.awaited = 1;  // answered when the abort is known: a get waits for its answer
     return refuse_own(ring, posted, fmt::format("rank {} has ended", command.peer));
   }

@@ -153,6 +153,24 @@ TEST_F(RemoteParts, EndCommandsToARankThatIsLost) {
   EXPECT_EQ(0u, exchange_->peers[1].completed) << "nothing comes from it any more";
 }
 
+/// Its poster may not know of the loss yet: this rank is not to blame while the world is aborted. Later it is.
+TEST_F(RemoteParts, AnswerWhatAsksALostRankUntilTheSurvivorsHaveSettled) {
+  Command get = put_of(64, memory_.data(), 8);
+  get.verb = Verb::get, get.answers = true;
+  exchange_->give_up(1, "it has ended");
+  exchange_->end_lost();
+  post(get);
+  exchange_->turn();
+  EXPECT_EQ(1u, completed());
+  EXPECT_EQ(1u, ring_.answers[0].sequence);
+  EXPECT_FALSE(exchange_->peers.has_failed());
+  EXPECT_FALSE(exchange_->sender.has_posted());
+  exchange_->peers.note_abort(false);
+  post(get);
+  exchange_->turn();
+  EXPECT_TRUE(exchange_->peers.has_failed());
+}
+
 TEST_F(RemoteParts, CarryOutMessagesInTheirOrder) {
   const std::uint64_t first = 1, second = 2, foreign = 3;
   exchange_->receiver.received(put_here(2, 64, 8), std::as_bytes(std::span(&second, 1)));

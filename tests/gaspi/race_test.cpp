@@ -227,18 +227,20 @@ TEST(GaspiFork, AChildIsNoRankAndEnds) {
   });
 }
 
-/// Stops this process; a child makes it continue.
-void stop_for_a_second() {
+/// Stops this process for some time, which is longer than calls of others may take; a child makes it continue.
+constexpr std::chrono::seconds stop = 3s;
+constexpr std::chrono::milliseconds longest_call = 1500ms;
+void stop_this_process() {
   const pid_t process = ::getpid();
   if (::fork() == 0) {
-    std::this_thread::sleep_for(1s);
+    std::this_thread::sleep_for(stop);
     ::kill(process, SIGCONT);
     ::_exit(0);
   }
   ::kill(process, SIGSTOP);
 }
 
-/// A process on another node that is stopped for a second holds no call longer than its time-out; the same calls
+/// A process on another node that is stopped holds no call longer than its time-out; the same calls
 /// continue afterwards, and an atomic is done once.
 TEST(GaspiStoppedPeer, HoldsReadsAndAtomicsForTheirTimeout) {
   expect_gaspi({.nodes = 2}, [](int rank) {
@@ -247,7 +249,7 @@ TEST(GaspiStoppedPeer, HoldsReadsAndAtomicsForTheirTimeout) {
     memory[0] = static_cast<std::uint64_t>(rank) + 40;
     GASPI_OK(gaspi_barrier(GASPI_GROUP_ALL, GASPI_BLOCK));
     if (rank == 1) {
-      stop_for_a_second();
+      stop_this_process();
     } else {
       std::this_thread::sleep_for(200ms);
       gaspi_atomic_value_t old = 99;
@@ -255,7 +257,7 @@ TEST(GaspiStoppedPeer, HoldsReadsAndAtomicsForTheirTimeout) {
       GASPI_EXPECT(GASPI_TIMEOUT, gaspi_atomic_fetch_add(0, 64, 1, 3, &old, limit));
       GASPI_EXPECT(GASPI_TIMEOUT, gaspi_atomic_fetch_add(0, 64, 1, 3, &old, GASPI_TEST));
       GASPI_EXPECT(GASPI_TIMEOUT, gaspi_read(0, 8, 1, 0, 0, 8, 0, limit));
-      BEELINE_CHECK(std::chrono::steady_clock::now() - start < 500ms);
+      BEELINE_CHECK(std::chrono::steady_clock::now() - start < longest_call);
       const auto add = [&](gaspi_timeout_t within) { return gaspi_atomic_fetch_add(0, 64, 1, 3, &old, within); };
       GASPI_OK(repeat(add, nullptr, limit));
       BEELINE_CHECK_EQ(gaspi_atomic_value_t{0}, old);
@@ -287,7 +289,7 @@ TEST(GaspiStoppedPeer, HoldsWritesForTheirTimeout) {
     std::uint64_t* const memory = make_segment(0, 2 * writes);
     GASPI_OK(gaspi_barrier(GASPI_GROUP_ALL, GASPI_BLOCK));
     if (rank == 1) {
-      stop_for_a_second();
+      stop_this_process();
       BEELINE_CHECK_EQ(9U, take_notification(0, 0));
       for (gaspi_offset_t i = 0; i < writes; ++i) BEELINE_CHECK_EQ(i + 1, memory[writes + i]);
       return;
@@ -299,7 +301,7 @@ TEST(GaspiStoppedPeer, HoldsWritesForTheirTimeout) {
       for (gaspi_return_t result = GASPI_TIMEOUT; result == GASPI_TIMEOUT;) {
         const auto start = std::chrono::steady_clock::now();
         result = call(limit);
-        BEELINE_CHECK(std::chrono::steady_clock::now() - start < 400ms);
+        BEELINE_CHECK(std::chrono::steady_clock::now() - start < longest_call);
         if (result == GASPI_TIMEOUT) ++timeouts;
         BEELINE_CHECK(result == GASPI_TIMEOUT || result == GASPI_SUCCESS);
       }

@@ -18,6 +18,7 @@ from beeline.record_fields import fields_of
 Event = dict[str, Any]
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # editors may have put it before the first line
+NAMED_LINES = 3
 DEEPEST = 32  # nesting of objects and arrays
 
 
@@ -107,10 +108,15 @@ def read(path: Path | str) -> Iterator[Line]:
 
 
 def events_of(lines: Iterable[Line]) -> Iterator[Event]:
-    """Skips lines that are no JSON object, with a message on standard error: an interrupted run may have left a part of
-    a line."""
+    """Skips lines that are no JSON object, with messages on standard error: an interrupted run may have left a part of
+    a line. A file of another kind has many such lines: those after the first NAMED_LINES are counted."""
+    left_out = 0
     for line in lines:
         if line.event is not None:
             yield line.event
-        else:
+            continue
+        left_out += 1
+        if left_out <= NAMED_LINES:
             print(f"beeline: {line.where} is left out: no JSON object", file=sys.stderr)
+    if left_out > NAMED_LINES:
+        print(f"beeline: {left_out - NAMED_LINES} more lines are left out, which are no JSON objects", file=sys.stderr)

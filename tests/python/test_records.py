@@ -107,6 +107,15 @@ def test_bytes_that_are_no_text_are_left_out(cli, tmp_path: Path) -> None:
         assert f"{path}:{number} is left out: no JSON object" in done.stderr
 
 
+def test_of_a_file_of_another_kind_few_lines_are_named(cli, tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    path.write_text("text\n" * 30 + json.dumps(RING) + "\n")
+    done = cli("app", "training-projection", str(path), "--json")
+    assert done.returncode == 0, done.stderr
+    assert [number for number in range(1, 31) if f"{path}:{number} is left out" in done.stderr] == [1, 2, 3]
+    assert "27 more lines are left out, which are no JSON objects" in done.stderr
+
+
 def test_all_records_of_measurements_are_read(repository: Path) -> None:
     read = [line for path in sorted((repository / "bench/records").glob("*.jsonl")) for line in records.read(path)]
     assert len(read) > 5_000

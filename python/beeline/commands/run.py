@@ -18,6 +18,13 @@ def check_stdin(text: str | None) -> str | None:
     return text
 
 
+def check_hosts(text: str | None) -> str | None:
+    """The launcher's parser passes over empty names, and would take the next option as a host if all are empty."""
+    if text is not None and not all(host.strip() for host in text.split(",")):
+        raise typer.BadParameter(f"{text!r} has an empty name; valid: hosts separated by commas")
+    return text
+
+
 def run(
     program: Annotated[str, typer.Argument(metavar="PROGRAM", help="The program to start.")],
     arguments: Annotated[
@@ -50,7 +57,12 @@ def run(
     split_nodes: options.SplitNodes = None,
     hosts: Annotated[
         str | None,
-        typer.Option("--hosts", metavar="A,B,..", help="Hosts that ssh starts the ranks on, by blocks: a,b."),
+        typer.Option(
+            "--hosts",
+            metavar="A,B,..",
+            help="Hosts that ssh starts the ranks on, by blocks: a,b.",
+            callback=check_hosts,
+        ),
     ] = None,
     ssh: Annotated[
         str | None,

@@ -170,16 +170,21 @@ def result_table(title: str, columns: dict[str, Cell], results: list[Event], *no
 
 
 def against(result: Event, results: list[Event], baseline: str, key: str, same: Sequence[str]) -> str:
-    """The speed-up over the last result of method `baseline` that agrees in the fields `same`.
+    """The speed-up over the result of method `baseline` that agrees in the fields `same`. Of several, which runs on
+    other numbers of ranks or devices have measured, the last before `result`, else the first.
 
     key  a time, in seconds, or a rate
     """
     like_it = {name: result.get(name) for name in same} | {"method": baseline}
-    others = [one for one in results if all(one.get(name) == value for name, value in like_it.items())]
-    if not others or not others[-1].get(key) or not result.get(key):
+    there = next(i for i, one in enumerate(results) if one is result)
+    others = [(i, one) for i, one in enumerate(results) if all(one.get(name) == like_it[name] for name in like_it)]
+    if not others:
         return MISSING
-    ratio = result[key] / others[-1][key]
-    of = () if result is others[-1] else (result, others[-1])
+    other = ([one for i, one in others if i <= there] or [others[0][1]])[-1]
+    if not other.get(key) or not result.get(key):
+        return MISSING
+    ratio = result[key] / other[key]
+    of = () if result is other else (result, other)
     return format_ratio(1 / ratio if key == "seconds" else ratio, *of)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from beeline.display import against
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "build" / "bin"
 
@@ -93,3 +94,15 @@ def test_a_wrong_result_fails(cli):
     done = cli("app", "fft", FAKE_WRONG_DATA="1")
     assert done.returncode == 1
     assert "wrong result: one_device, unified" in done.stderr
+
+
+def test_each_run_is_compared_with_its_own_time_on_one_device():
+    runs = [
+        {"method": "one_device", "bytes": 8, "seconds": 4.0},
+        {"method": "copies", "bytes": 8, "seconds": 2.0},
+        {"method": "one_device", "bytes": 8, "seconds": 1.0},
+        {"method": "copies", "bytes": 8, "seconds": 0.25},
+    ]
+    speeds = [against(one, runs, "one_device", "seconds", ("bytes",)) for one in runs]
+    assert speeds == ["1.00", "2.00", "1.00", "4.00"]
+    assert against(runs[1], runs[1:], "one_device", "seconds", ("bytes",)) == "0.50"

@@ -40,8 +40,11 @@ struct Copy {
   }
   [[nodiscard]] bool has_gpu() const { return into.owner.device.is_gpu() || out_of.owner.device.is_gpu(); }
   /// The device whose stream copies, if the caller has not chosen one: a GPU that owns one of the ranges, rather that
-  /// of the source.
+  /// of the source. Between objects of devices that do not reach each other it is the destination's: then the source's
+  /// bytes go through the host, and the destination's stay.
   [[nodiscard]] Device device() const {
+    if (into.copying != nullptr && out_of.copying != nullptr && !out_of.owner.device.reaches(into.owner.device))
+      return into.owner.device;
     return out_of.owner.device.is_gpu() ? out_of.owner.device
            : into.owner.device.is_gpu() ? into.owner.device
                                         : out_of.owner.device;

@@ -156,6 +156,25 @@ TEST_P(LaunchedObjects, AreReachedByCopies) {
   EXPECT_EQ(object[4], 4u);
 }
 
+/// Also between devices that do not reach each other: the destination stays where it is.
+TEST_P(LaunchedObjects, AreCopiedBetweenDevices) {
+  ObjectOptions here = options(), there = options();
+  here.device = devices.front(), there.device = devices.back();
+  Object<std::uint64_t> from(5 * words_of_block, here), to(5 * words_of_block, there);
+  Stream first(devices.front()), second(devices.back());
+  launch(first, shape, AddToAll{}, from, from.size(), 7ull);
+  launch(second, shape, AddToAll{}, to, to.size(), 1ull);
+  wait_if_managed(GetParam(), first);
+  wait_if_managed(GetParam(), second);
+  beeline::hpe::copy(to.data() + 3, from.data() + 5, words_of_block * 8);  // parts of two blocks
+  launch(second, shape, AddToAll{}, to, to.size(), 10ull);
+  wait_if_managed(GetParam(), second);
+  second.synchronize();
+  EXPECT_EQ(to.memory().statistics().fetched_bytes, 0u);
+  for (std::size_t i = 0; i < to.size(); ++i) ASSERT_EQ(to[i], i >= 3 && i < 3 + words_of_block ? 17u : 11u) << i;
+  for (const std::uint64_t each : from) ASSERT_EQ(each, 7u);
+}
+
 /// BEELINE_TEST_WRITES is the number of writes of each thread.
 TEST_P(LaunchedObjects, WritesOfThreadsAreNotLost) {
   if (GetParam() == Protocol::managed) GTEST_SKIP() << "managed memory is not acquired: programs order accesses";

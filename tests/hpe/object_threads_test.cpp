@@ -75,6 +75,22 @@ TEST_P(ObjectsOfThreads, ReadsOfOtherStreamsFollowTheKernel) {
   EXPECT_EQ(early, 7u);
 }
 
+TEST_P(ObjectsOfThreads, AreHeldAllTogether) {
+  Object<std::uint64_t> one(words_of_block, options()), other(words_of_block, options());
+  one[3] = 1;
+  other[3] = 2;
+  Stream stream(Device::host());
+  const std::uint64_t* const from = one.on(stream.device());
+  std::uint64_t* const to = other.on(stream.device());
+  {
+    const DeviceAccess all(stream);
+    stream.enqueue([from, to] { to[3] += from[3]; });
+    check_error(Status::invalid_argument, {"own DeviceAccess"}, [&] { HostAccess(one, Access::read); });
+  }
+  EXPECT_EQ(other[3], 3u);
+  EXPECT_EQ(one[3], 1u);
+}
+
 TEST_P(ObjectsOfThreads, AreHeldForOneStreamAtATime) {
   Object<std::uint64_t> object(words_of_block, options());
   Stream first(Device::host(0)), second(Device::host(1));

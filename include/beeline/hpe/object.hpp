@@ -180,7 +180,7 @@ class HostAccess {
 class DeviceAccess {
  public:
   DeviceAccess(Stream& stream, std::vector<ObjectState*> objects);
-  /// All objects of the process.
+  /// All objects of the process, of which none may be released during the call.
   explicit DeviceAccess(Stream& stream);
   /// Errors of the release are logged.
   ~DeviceAccess();

@@ -105,7 +105,9 @@ class BlockObject final : public ObjectState, public CopyingOwner {
   void unmark_written();
   void send(Blocks blocks, unsigned copy, StreamState& stream, KernelUse& use);
   [[nodiscard]] std::vector<Piece> pieces_for(Blocks blocks, unsigned copy);
-  [[nodiscard]] const std::byte* source_of(std::size_t block, unsigned copy);
+  [[nodiscard]] bool passes_host(std::size_t block, unsigned copy) const;
+  void fetch_for(Blocks blocks, unsigned copy);
+  [[nodiscard]] const std::byte* source_of(std::size_t block) const;
   [[nodiscard]] Blocks run_from(std::size_t block);
   void fetch_expected();
   void fetch(Blocks blocks);

@@ -132,17 +132,28 @@ void BlockObject::close_view(Blocks blocks, bool writes) {
   }
 }
 
-const std::byte* BlockObject::source_of(std::size_t block, unsigned copy) {
-  if (!blocks_.is_on_host(block)) {
-    DeviceCopy& source = *copies_[blocks_.first_device(block)];
-    const Device from = source.device(), to = copies_[copy]->device();
-    if (from.kind() == to.kind() && to.reaches(from)) return source.address();
-    fetch({block, block + 1});
+/// Whether a block comes to a device's copy by way of the host alone.
+bool BlockObject::passes_host(std::size_t block, unsigned copy) const {
+  if (blocks_.is_on(block, copy) || blocks_.is_on_host(block)) return false;
+  const Device from = copies_[blocks_.first_device(block)]->device(), to = copies_[copy]->device();
+  return from.kind() != to.kind() || !to.reaches(from);
+}
+
+/// Fetches the blocks that a device's copy can only get from the host, neighbouring ones together.
+void BlockObject::fetch_for(Blocks blocks, unsigned copy) {
+  for (std::size_t block = blocks.first; block < blocks.end; ++block) {
+    const std::size_t first = block;
+    while (block < blocks.end && passes_host(block, copy)) ++block;
+    if (block > first) fetch({first, block});
   }
-  return memory_->shadow();
+}
+
+const std::byte* BlockObject::source_of(std::size_t block) const {
+  return blocks_.is_on_host(block) ? memory_->shadow() : copies_[blocks_.first_device(block)]->address();
 }
 
 std::vector<BlockObject::Piece> BlockObject::pieces_for(Blocks blocks, unsigned copy) {
+  fetch_for(blocks, copy);
   std::vector<Piece> pieces;
   std::byte* const to = copies_[copy]->address();
   const auto add = [&](const std::byte* from, Range range) {
@@ -158,7 +169,7 @@ std::vector<BlockObject::Piece> BlockObject::pieces_for(Blocks blocks, unsigned 
     const Range whole = range_of({block, block + 1});
     while (part != written_.end() && part->end() <= whole.offset) ++part;
     if (!blocks_.is_on(block, copy)) {
-      add(source_of(block, copy), whole);
+      add(source_of(block), whole);
       continue;
     }
     for (auto each = part; each != written_.end() && each->offset < whole.end(); ++each) {

@@ -31,6 +31,11 @@ struct Objects {
   std::vector<ObjectState*> all;
   std::map<void*, ObjectMemory> allocated;  ///< by `allocate`
 
+  void forget(ObjectState* state) {
+    const std::lock_guard lock(mutex);
+    std::erase(all, state);
+  }
+
   static Objects& get() {
     static Objects& the_only = *new Objects;  // objects may be released after static objects
     return the_only;
@@ -79,14 +84,13 @@ void ObjectMemory::Deleter::operator()(ObjectState* state) const {
     delete state;
   } catch (const std::exception& error) {
     log_failure("an object's memory is not released", error);
+    Objects::get().forget(state);  // no name of it is left
   }
 }
 
 void ObjectMemory::Deleter::forget(ObjectState* state) {
   state->close();
-  Objects& objects = Objects::get();
-  const std::lock_guard lock(objects.mutex);
-  std::erase(objects.all, state);
+  Objects::get().forget(state);
 }
 
 ObjectMemory::~ObjectMemory() = default;

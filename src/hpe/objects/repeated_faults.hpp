@@ -18,8 +18,9 @@ class RepeatedFaults {
   ///   most  blocks to remember; after more faults than these the accesses do not count as repeated
   explicit RepeatedFaults(std::size_t most) : most_(std::min(most, now_.blocks.size())) {}
 
-  /// The CPU had a fault at a block.
+  /// The CPU had a fault at a block. A read and then a write of it count once.
   void note(std::size_t block) {
+    if (now_.has(block)) return;
     if (now_.count == most_)
       is_full_ = true;
     else
@@ -28,10 +29,8 @@ class RepeatedFaults {
   /// A kernel gets the object. Launches between which the CPU had no fault count as one.
   void begin_kernel() {
     if (now_.count == 0) return;
-    const auto was_before = [&](std::size_t block) {
-      return std::find(before_.begin(), before_.end(), block) != before_.end();
-    };
-    const auto again = static_cast<std::size_t>(std::count_if(now_.begin(), now_.end(), was_before));
+    const auto again = static_cast<std::size_t>(
+        std::count_if(now_.begin(), now_.end(), [&](std::size_t block) { return before_.has(block); }));
     is_repeated_ = !is_full_ && 2 * again >= now_.count && 2 * again >= before_.count;
     before_ = now_;
     now_.count = 0;
@@ -49,6 +48,7 @@ class RepeatedFaults {
     std::size_t count = 0;
     [[nodiscard]] const std::size_t* begin() const { return blocks.data(); }
     [[nodiscard]] const std::size_t* end() const { return blocks.data() + count; }
+    [[nodiscard]] bool has(std::size_t block) const { return std::find(begin(), end(), block) != end(); }
   };
   Faults now_, before_;  ///< since the latest kernel, and between the kernels before it
   const std::size_t most_;

@@ -88,11 +88,12 @@ endfunction()
 # which no two suites have the same name.
 # LABEL: asan for tests that run under AddressSanitizer and UndefinedBehaviorSanitizer; tsan for tests that also run
 # under ThreadSanitizer, as their ranks are threads; default for tests that neither can run; gpu for tests of GPUs.
+# SAME_KERNELS: another test has the same kernels, so they are not translated to PTX again.
 # Without CUDA ctest runs the tests of a suite in one process, except with BY_CASE, for programs that fork while threads
 # of an earlier test may hold locks. With CUDA each test has a process of its own, because a process that has used CUDA
 # may not fork, except with BY_SUITE: conformance tests handle that themselves.
 function(beeline_test name)
-  cmake_parse_arguments(TEST "BY_SUITE;BY_CASE" "" "SOURCES;KERNELS;LABEL" ${ARGN})
+  cmake_parse_arguments(TEST "BY_SUITE;BY_CASE;SAME_KERNELS" "" "SOURCES;KERNELS;LABEL" ${ARGN})
   beeline_program(${name} SOURCES ${TEST_SOURCES} KERNELS ${TEST_KERNELS})
   target_link_libraries(${name} PRIVATE GTest::gtest_main)
   target_compile_options(${name} PRIVATE ${BEELINE_TEST_OPTIONS})
@@ -102,7 +103,7 @@ function(beeline_test name)
   if(TARGET beeline_fence_clocks)
     target_link_libraries(${name} PRIVATE beeline_fence_clocks)
   endif()
-  if(NOT "default" IN_LIST TEST_LABEL)  # those are compiled to machine code
+  if(NOT "default" IN_LIST TEST_LABEL AND NOT TEST_SAME_KERNELS)  # those of "default" are compiled to machine code
     beeline_ptx_of(${name} ${TEST_KERNELS})
   endif()
   foreach(label IN LISTS TEST_LABEL)

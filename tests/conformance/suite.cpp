@@ -24,6 +24,12 @@ using beeline::World;
 
 namespace {
 
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool under_address_sanitizer = true;
+#else
+constexpr bool under_address_sanitizer = false;
+#endif
+
 bool is_mixed(Devices devices) { return devices == Devices::cpus_and_a_gpu || devices == Devices::cpus_and_two_gpus; }
 
 /// An engine that carries transfers to other ranks in routed shapes, which run once for each such engine.
@@ -94,6 +100,14 @@ Config config_of(const WorldShape& shape, const EngineRow* engine) {
   return config;
 }
 
+/// Whether a shape need not run under AddressSanitizer, because ThreadSanitizer runs it, and its cases run here with
+/// processes, too. Threads that ThreadSanitizer leaves out run here.
+bool is_left_to_thread_sanitizer(const WorldShape& shape, const EngineRow* engine) {
+  const bool of_cpus = shape.kind == WorldKind::threads && shape.devices == Devices::cpu;
+  return of_cpus && shape.size > 1 && shape.nodes == 1 && !shape.crowd && !shape.same_threads &&
+         (engine == nullptr || !engine->same_threads);
+}
+
 /// Why this machine cannot run the shape; empty if it can.
 std::string reason(const WorldShape& shape, const EngineRow* engine) {
   if (under_thread_sanitizer && shape.kind == WorldKind::processes) return "ThreadSanitizer sees one process";
@@ -101,6 +115,8 @@ std::string reason(const WorldShape& shape, const EngineRow* engine) {
     return "other shapes have the same threads";
   // Worlds without encryption have the same threads, and unit tests cover encrypted connections.
   if (under_thread_sanitizer && shape.secure) return "ThreadSanitizer does not see into OpenSSL";
+  if (under_address_sanitizer && is_left_to_thread_sanitizer(shape, engine))
+    return "ThreadSanitizer's run has these threads, and processes run the same cases here";
   if (shape.nodes > 1)
     if (std::string why = beeline::no_network_reason(shape.transports, shape.secure); !why.empty()) return why;
   if (shape.devices == Devices::cpu) return {};

@@ -6,18 +6,14 @@
 #include <string>
 
 #include "beeline/host/launch.hpp"
-#include "tests/support/check.hpp"
 #include "tests/support/ranks.hpp"
+#include "tests/unit/graph.hpp"
 
 namespace beeline_test {
 
 namespace {
 
 using namespace beeline;
-
-void must(cudaError_t result) {
-  if (result != cudaSuccess) throw CheckFailure(cudaGetErrorString(result));
-}
 
 /// Adds the number of the architecture that the kernel was compiled for.
 template <bool Early>

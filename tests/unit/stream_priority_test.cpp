@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "beeline/host/launch.hpp"
-#include "tests/support/check.hpp"
 #include "tests/support/ranks.hpp"
+#include "tests/unit/graph.hpp"
 
 namespace beeline_test {
 
@@ -16,21 +16,16 @@ namespace {
 
 using namespace beeline;
 
-void must_pass(cudaError_t result) {
-  if (result != cudaSuccess) throw CheckFailure(cudaGetErrorString(result));
-}
-cudaStream_t native(const Stream& stream) { return static_cast<cudaStream_t>(stream.native()); }
-
 int cuda_priority_of(const Stream& stream) {
   int priority = 0;
-  must_pass(cudaStreamGetPriority(native(stream), &priority));
+  must(cudaStreamGetPriority(native(stream), &priority));
   return priority;
 }
 
 /// CUDA's number for the greatest stream priority of the current GPU.
 int greatest_priority() {
   int least = 0, greatest = 0;
-  must_pass(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+  must(cudaDeviceGetStreamPriorityRange(&least, &greatest));
   return greatest;
 }
 
@@ -44,21 +39,21 @@ struct Increment {
 /// Priorities of the kernels that `work` launches on `stream`, taken from a captured graph.
 template <class Work>
 std::vector<int> priorities_in_graph(const Stream& stream, Work work) {
-  must_pass(cudaStreamBeginCapture(native(stream), cudaStreamCaptureModeThreadLocal));
+  must(cudaStreamBeginCapture(native(stream), cudaStreamCaptureModeThreadLocal));
   work();
   cudaGraph_t graph = nullptr;
-  must_pass(cudaStreamEndCapture(native(stream), &graph));
+  must(cudaStreamEndCapture(native(stream), &graph));
   std::size_t count = 0;
-  must_pass(cudaGraphGetNodes(graph, nullptr, &count));
+  must(cudaGraphGetNodes(graph, nullptr, &count));
   std::vector<cudaGraphNode_t> nodes(count);
-  must_pass(cudaGraphGetNodes(graph, nodes.data(), &count));
+  must(cudaGraphGetNodes(graph, nodes.data(), &count));
   std::vector<int> priorities;
   for (const cudaGraphNode_t node : nodes) {
     cudaKernelNodeAttrValue value{};
-    must_pass(cudaGraphKernelNodeGetAttribute(node, cudaLaunchAttributePriority, &value));
+    must(cudaGraphKernelNodeGetAttribute(node, cudaLaunchAttributePriority, &value));
     priorities.push_back(value.priority);
   }
-  must_pass(cudaGraphDestroy(graph));
+  must(cudaGraphDestroy(graph));
   return priorities;
 }
 
@@ -86,7 +81,7 @@ void check_priority(World& world, StreamPriority priority, int expected) {
 
 TEST(StreamPriority, HoldsForTheStreamAndForItsKernelsInGraphs) {
   run_on_gpu([](World& world) {
-    must_pass(cudaSetDevice(world.device().index));
+    must(cudaSetDevice(world.device().index));
     BEELINE_CHECK_EQ(0, cuda_priority_of(world.stream()));
     check_priority(world, StreamPriority::normal, 0);
     check_priority(world, StreamPriority::high, greatest_priority());
@@ -95,14 +90,14 @@ TEST(StreamPriority, HoldsForTheStreamAndForItsKernelsInGraphs) {
 
 TEST(StreamPriority, OfAnAdoptedStreamIsItsOwners) {
   run_on_gpu([](World& world) {
-    must_pass(cudaSetDevice(world.device().index));
+    must(cudaSetDevice(world.device().index));
     cudaStream_t theirs = nullptr;
-    must_pass(cudaStreamCreateWithPriority(&theirs, cudaStreamNonBlocking, greatest_priority()));
+    must(cudaStreamCreateWithPriority(&theirs, cudaStreamNonBlocking, greatest_priority()));
     {
       const std::unique_ptr<Stream> stream = world.adopt_stream(theirs);
       BEELINE_CHECK_EQ(greatest_priority(), cuda_priority_of(*stream));
     }
-    must_pass(cudaStreamDestroy(theirs));
+    must(cudaStreamDestroy(theirs));
   });
 }
 

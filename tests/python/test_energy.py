@@ -503,13 +503,13 @@ def test_idle_power_is_that_of_right_before_each_load(powercap: Path) -> None:
     ],
 )
 def test_applications_tell_what_a_joule_does(powercap: Path, program: str, arguments: list[str], unit: str) -> None:
-    (one,) = launched(powercap, program, *arguments, "--energy", "1")
+    (one,) = launched(powercap, program, *arguments, "--energy", "0.5")
     cpu = one["energy"]["components"]["cpu"]
     assert cpu["reason"] is None
     assert 0 < cpu["watts"] < 1.6 * WATTS  # less if the thread that raises the counter waits for a core
     assert one[unit] == pytest.approx(1 / cpu["joules"])
     points = one["energy"]["power"]["cpu0"]
     assert [time for time, _ in points] == sorted(time for time, _ in points)
-    assert len(points) > 2  # ten, but fewer on a busy machine
+    assert len(points) > 1  # five, but fewer on a busy machine
     (plain,) = launched(powercap, program, *arguments)
     assert (plain[unit], plain["energy"]) == (None, None)

@@ -18,8 +18,8 @@ function(beeline_example name kind source)
   beeline_program(${name} ${kind} ${source})
   target_link_libraries(${name} PRIVATE beeline)
   if(BEELINE_SANITIZE)  # other builds find missing includes
-    target_compile_options(${name} PRIVATE ${BEELINE_TEST_OPTIONS})
-    target_link_libraries(${name} PRIVATE GTest::gtest)  # for the definitions in the precompiled headers
+    # GTest for the definitions in the precompiled headers.
+    target_link_libraries(${name} PRIVATE beeline_test_options GTest::gtest)
     beeline_reuse_precompiled(${name} beeline-test-precompiled)
   endif()
   add_dependencies(tsan_tests ${name} beeline-launch)

@@ -50,7 +50,7 @@ void prefetch(const Words& word, std::uint64_t number) {
 /// Prefetches the first numbers, and their words.
 template <class Words>
 void prefetch_first(const Words& word, const Numbers& arrived) {
-  for (std::uint64_t i = 0; i < std::min(numbers_ahead, arrived.count); i += 8) __builtin_prefetch(arrived.first + i);
+  prefetch_numbers(arrived);
   for (std::uint64_t i = 0; i < std::min(words_ahead, arrived.count); ++i) prefetch(word, arrived.first[i]);
 }
 
@@ -139,6 +139,10 @@ std::uint64_t make_and_apply(std::uint64_t** ends, const Target& target, std::ui
   }
   apply_alone(own, {arrived.first + applied, arrived.count - applied});
   return number;
+}
+
+void prefetch_numbers(const Numbers& arrived) {
+  for (std::uint64_t i = 0; i < std::min(numbers_ahead, arrived.count); i += 8) __builtin_prefetch(arrived.first + i);
 }
 
 void apply_alone(const Target& target, const Numbers& arrived) {

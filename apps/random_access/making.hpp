@@ -18,6 +18,9 @@ namespace random_access {
 [[nodiscard]] std::uint64_t make_and_apply(std::uint64_t** ends, const Target& target, std::uint64_t number,
                                            std::uint64_t count, const Numbers& arrived);
 
+/// Prefetches the first of numbers that are applied soon.
+void prefetch_numbers(const Numbers& arrived);
+
 /// Applies numbers whose words this rank owns.
 void apply_alone(const Target& target, const Numbers& arrived);
 

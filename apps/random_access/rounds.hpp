@@ -139,8 +139,9 @@ class Exchange {
           rank == ctx_.rank ? boxes_.box(round, rank, block) : sender_.box(ctx_, boxes_, round, rank, block);
     std::uint64_t now = fills ? std::min(left_, look_ahead) : 0;
     left_ -= now;
-    for (std::uint32_t rank = 0; earlier != 0 && rank < ctx_.size; ++rank) {
-      const Numbers arrived = arrived_from(rank, earlier);
+    for (std::uint32_t step = 0; earlier != 0 && step < ctx_.size; ++step) {  // the rank's own box first: it is near
+      const Numbers arrived = arrived_from((ctx_.rank + step) % ctx_.size, earlier);
+      if (step + 1 < ctx_.size) prefetch_numbers(arrived_from((ctx_.rank + step + 1) % ctx_.size, earlier));
       const std::uint64_t some = std::min(arrived.count, now);
       number_ = make_and_apply(ends, target_, number_, some, arrived);
       now -= some;

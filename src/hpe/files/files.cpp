@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "beeline/hpe/files.hpp"
 
+#include <fmt/format.h>
+
 #include <memory>
 
 #include "beeline/core/error.hpp"
@@ -20,6 +22,11 @@ void put_on_stream(const std::filesystem::path& path, detail::FileDirection dire
                    std::size_t bytes, Stream& stream, const FileOptions& options) {
   require(stream.state().own().capture() == 0, Status::unavailable,
           "a transfer of a file cannot become part of a graph: a graph repeats its work, and a file is opened once");
+  if (stream.device().is_gpu() && options.variant != FileVariant::automatic)
+    throw Error(Status::unavailable,
+                fmt::format("the variant {} on a stream of {}: its buffers would be made and freed while the stream "
+                            "waits, which CUDA does not do before that wait ends; use the variant automatic",
+                            name(options.variant), stream.device().name()));
   auto transfer = std::make_shared<detail::FileTransfer>(path, direction, bytes_at(memory), bytes, options);
   if (stream.device().is_gpu())
     detail::run_on_gpu_stream(std::move(transfer), stream);

@@ -2,6 +2,7 @@
 #include "hpe/files/lane.hpp"
 
 #include <mutex>
+#include <utility>
 
 #include "core/fork.hpp"
 
@@ -33,9 +34,53 @@ struct IdleLanes {
 
 }  // namespace
 
+namespace {
+
+struct Unused {
+  std::mutex mutex;
+  std::size_t waits = 0;  ///< streams that may wait for transfers
+  std::vector<std::shared_ptr<void>> buffers;
+
+  static Unused& of_process() {
+    static Unused& unused = *new Unused;  // transfers may end after static objects
+    return unused;
+  }
+  /// The caller holds the mutex, so that no stream begins to wait meanwhile.
+  void free_if_possible() {
+    if (waits == 0) buffers.clear();
+  }
+};
+
+}  // namespace
+
+void UnusedBuffers::add(std::shared_ptr<void> buffers) {
+  Unused& unused = Unused::of_process();
+  const std::lock_guard lock(unused.mutex);
+  unused.buffers.push_back(std::move(buffers));
+  unused.free_if_possible();
+}
+
+UnusedBuffers::Kept::Kept() {
+  Unused& unused = Unused::of_process();
+  const std::lock_guard lock(unused.mutex);
+  ++unused.waits;
+}
+
+UnusedBuffers::Kept::~Kept() {
+  Unused& unused = Unused::of_process();
+  const std::lock_guard lock(unused.mutex);
+  --unused.waits;
+  unused.free_if_possible();
+}
+
+void FileLane::leave_pinned() {
+  if (pinned_) UnusedBuffers::add(std::make_shared<PinnedMemory>(std::move(*pinned_)));
+  pinned_.reset();
+}
+
 std::byte* FileLane::buffers(std::size_t bytes, bool is_pinned) {
   if (is_pinned) {
-    if (!pinned_ || pinned_->bytes() < bytes) pinned_.reset(), pinned_.emplace(bytes);
+    if (!pinned_ || pinned_->bytes() < bytes) leave_pinned(), pinned_.emplace(bytes);
     return pinned_->data();
   }
   if (!pageable_ || pageable_->bytes() < bytes) pageable_.reset(), pageable_.emplace(bytes, false, "for files");

@@ -16,12 +16,32 @@
 
 namespace beeline::hpe::detail {
 
+/// Pinned buffers that no transfer uses any more. CUDA frees such memory once the work of the GPUs' streams has ended,
+/// and may hold up the calls of other threads until then. A stream that waits for a transfer waits for such calls, so
+/// nothing is freed meanwhile.
+class UnusedBuffers {
+ public:
+  /// Frees the buffers, now or when no stream waits.
+  static void add(std::shared_ptr<void> buffers);
+  /// While one exists, a stream of a GPU may wait for a transfer.
+  class Kept {
+   public:
+    Kept();
+    ~Kept();
+    Kept(const Kept&) = delete;
+    Kept& operator=(const Kept&) = delete;
+  };
+};
+
 /// Used by one transfer at a time.
 class FileLane {
  public:
+  ~FileLane() { leave_pinned(); }
   static constexpr unsigned most_calls = 32;  ///< in flight
 
   explicit FileLane(std::unique_ptr<BlockIo> io) : io_(std::move(io)) {}
+  FileLane(const FileLane&) = delete;
+  FileLane& operator=(const FileLane&) = delete;
   [[nodiscard]] BlockIo& io() { return *io_; }
   /// Memory aligned to a page; its content is undefined.
   ///   is_pinned  GPUs use it
@@ -30,6 +50,8 @@ class FileLane {
   [[nodiscard]] Stream& stream(Device device);
 
  private:
+  void leave_pinned();
+
   const std::unique_ptr<BlockIo> io_;
   std::optional<HostBuffer> pageable_;
   std::optional<PinnedMemory> pinned_;

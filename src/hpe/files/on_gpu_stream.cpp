@@ -21,6 +21,7 @@ namespace {
 
 /// The stream, its transfer and the thread share this.
 struct HeldTransfer {
+  std::unique_ptr<UnusedBuffers::Kept> kept = std::make_unique<UnusedBuffers::Kept>();  ///< while the stream waits
   std::shared_ptr<FileTransfer> transfer;
   std::shared_ptr<Event> earlier;     ///< work of the stream before the transfer
   std::shared_ptr<AwaitedWord> word;  ///< of all transfers of the stream, which follow one another
@@ -42,20 +43,18 @@ struct HeldTransfer {
     } catch (...) {
       failure = std::current_exception();
     }
-    // Freed here, since the stream's callback, which may be the last owner, must not call CUDA; buffers after the
-    // stream's wait, for which CUDA would wait.
-    const std::unique_ptr<TakenLane> lane = transfer->take_lane();
     transfer.reset();
-    earlier.reset();
+    earlier.reset();  // here: the stream's callback, which may be the last owner, must not call CUDA
     word->store(value);
+    kept.reset();
   }
 };
 
 }  // namespace
 
 void run_on_gpu_stream(std::shared_ptr<FileTransfer> transfer, Stream& stream) {
-  transfer->prepare();
   const auto held = std::make_shared<HeldTransfer>();
+  transfer->prepare();
   held->transfer = std::move(transfer);
   held->word = stream.state().word_of(&stream.state());
   stream.state().enqueue_own([&](beeline::Stream& own) {

@@ -148,20 +148,6 @@ FileTransfer::Automatic FileTransfer::automatic() const {
           .in_place = in_place};
 }
 
-/// How the other variants move the bytes.
-struct FileTransfer::ByHand {
-  std::size_t block_bytes;
-  unsigned slots;
-  bool is_pinned;
-  [[nodiscard]] std::size_t buffer_bytes() const { return whole_pages(block_bytes); }
-};
-
-FileTransfer::ByHand FileTransfer::by_hand() const {
-  const std::size_t bytes = file_.range().bytes;
-  if (options_.variant != FileVariant::double_buffered) return {bytes, 1, options_.variant == FileVariant::pinned};
-  return {std::min(block_bytes_of(options_, default_block_bytes(bytes, false), 1), bytes), 2, true};
-}
-
 FileTransfer::~FileTransfer() = default;
 
 TakenLane& FileTransfer::taken_lane() {
@@ -171,24 +157,14 @@ TakenLane& FileTransfer::taken_lane() {
                 : std::make_unique<TakenLane>(std::make_unique<FileLane>(make_thread_io(1)));
   return *lane_;
 }
-std::unique_ptr<TakenLane> FileTransfer::take_lane() { return std::move(lane_); }
 
 void FileTransfer::prepare() {
-  if (file_.range().bytes == 0) return;
-  if (options_.variant != FileVariant::automatic) {
-    const ByHand how = by_hand();
-    return prepare(how.slots * how.buffer_bytes(), how.is_pinned);
-  }
-  if (may_use_gds()) return;
+  if (file_.range().bytes == 0 || may_use_gds()) return;
   if (TakenLane::are_scarce()) return;  // many transfers wait for their turn, and not all may have buffers
   const Automatic how = automatic();
-  prepare(how.slots() * how.buffer_bytes(), !how.in_place);
-}
-
-void FileTransfer::prepare(std::size_t buffer_bytes, bool is_pinned) {
   FileLane& lane = taken_lane().get();
-  static_cast<void>(lane.buffers(buffer_bytes, is_pinned));
-  if (!memory_.is_of_host()) static_cast<void>(lane.stream(memory_.owner.device));
+  static_cast<void>(lane.buffers(how.slots() * how.buffer_bytes(), !how.in_place));
+  if (!how.in_place) static_cast<void>(lane.stream(memory_.owner.device));
 }
 
 void FileTransfer::run_automatic() {
@@ -233,20 +209,25 @@ void FileTransfer::run_by_gds(std::unique_ptr<BlockIo> io, unsigned calls) {
 
 /// One thread reads or writes, and this one copies.
 void FileTransfer::run_by_hand() {
-  const ByHand how = by_hand();
+  const bool is_double = options_.variant == FileVariant::double_buffered;
+  const std::size_t bytes = file_.range().bytes;
+  const std::size_t block =
+      is_double ? std::min(block_bytes_of(options_, default_block_bytes(bytes, false), 1), bytes) : bytes;
+  const std::size_t buffer_bytes = whole_pages(block);
+  const unsigned slots = is_double ? 2 : 1;
   TakenLane& lane = taken_lane();
-  const std::unique_ptr<StagedCopies> copies = copies_for(memory_, lane.get(), how.slots);
+  const std::unique_ptr<StagedCopies> copies = copies_for(memory_, lane.get(), slots);
   const MoverParts parts{.file = file_,
                          .io = lane.get().io(),
                          .copies = *copies,
                          .memory = memory_.address,
-                         .buffers = lane.get().buffers(how.slots * how.buffer_bytes(), how.is_pinned),
-                         .buffer_bytes = how.buffer_bytes(),
-                         .slots = how.slots,
+                         .buffers = lane.get().buffers(slots * buffer_bytes, options_.variant != FileVariant::user),
+                         .buffer_bytes = buffer_bytes,
+                         .slots = slots,
                          .calls = 1,
                          .cached_calls = 1,
                          .in_place = false};
-  move(parts, BlockPlan(file_.range(), how.block_bytes, 0), [&] { lane.leave(); });
+  move(parts, BlockPlan(file_.range(), block, 0), [&] { lane.leave(); });
 }
 
 void FileTransfer::move(const MoverParts& parts, const BlockPlan& plan, const std::function<void()>& leave) {

@@ -35,24 +35,19 @@ class FileTransfer {
   ~FileTransfer();
   FileTransfer(const FileTransfer&) = delete;
   FileTransfer& operator=(const FileTransfer&) = delete;
-  /// Makes the buffers and the stream that `run` would make otherwise. While a GPU's stream waits for the transfer,
-  /// CUDA might not make them before that wait ends.
+  /// Makes the buffers and the stream that `run` would make otherwise (`automatic`). While a GPU's stream waits for the
+  /// transfer, CUDA might not make them before that wait ends.
   void prepare();
   /// Moves the bytes. Called once.
   void run();
-  /// After `run`, for the same reason: buffers and stream, which outlive the transfer.
-  [[nodiscard]] std::unique_ptr<TakenLane> take_lane();
 
  private:
   struct Automatic;
-  struct ByHand;
   [[nodiscard]] Automatic automatic() const;
   [[nodiscard]] TakenLane& taken_lane();
-  void prepare(std::size_t buffer_bytes, bool is_pinned);
   void run_automatic();
   [[nodiscard]] bool may_use_gds() const;
   void run_by_gds(std::unique_ptr<BlockIo> io, unsigned calls);
-  [[nodiscard]] ByHand by_hand() const;
   void run_by_hand();
   /// Runs a mover. If calls or copies cannot be ended, calls `leave`, which has to keep what they use for ever.
   void move(const MoverParts& parts, const BlockPlan& plan, const std::function<void()>& leave);

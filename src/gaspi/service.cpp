@@ -82,7 +82,7 @@ Result Service::perform(const Request& request, const Awaited& awaited, std::uin
 }
 
 void Service::end_calls() {
-  book_.close("the process has ended");
+  book_.close("the process has left the world");
   book_.await_calls();
 }
 

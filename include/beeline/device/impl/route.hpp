@@ -267,11 +267,11 @@ BEELINE_HOST_DEVICE Fetched command_engine(const Context& ctx, CommandQueue queu
   if (!answered || request.answers == 0) return {Status::ok};
   const Answer& answer = queue.ring->answers[ticket % command_ring_depth];
   // An abort does not end the wait of a `get`: the caller could then free the destination while the engine still writes
-  // it. After the answer, the abort word says whether the bytes may be missing: an engine also answers if no more bytes
-  // can arrive.
+  // it. After the answer, the abort word says whether bytes or value may be missing: an engine also answers if none can
+  // arrive any more.
   const bool gets = has_shape<VerbShape::from_peer>(request.verb);
   Status status = await_engine(ctx, {!gets}, [&] { return is_answered(memory, ticket); });
-  if (status == Status::ok && gets && read_abort_word(ctx) != 0) status = Status::aborted;
+  if (status == Status::ok && read_abort_word(ctx) != 0) status = Status::aborted;
   const std::uint64_t value = status == Status::ok ? answer.value : 0;
   free_slot(memory, ticket);
   if (status != Status::ok)

@@ -106,7 +106,10 @@ def test_wrong_use_is_refused() -> None:
     with pytest.raises(beeline.InvalidArgumentError, match="managed memory is memory of GPUs"):
         make(protocol="managed")
     numbers = make()
-    with pytest.raises(beeline.InvalidArgumentError, match="of 40000 bytes has 5000"), numbers.host(first=4999, count=2):
+    with (
+        pytest.raises(beeline.InvalidArgumentError, match="40000 bytes has 5000"),
+        numbers.host(first=4999, count=2),
+    ):
         pass
     numbers.free()
     with pytest.raises(beeline.InvalidArgumentError, match="was released"):

@@ -13,7 +13,8 @@ namespace beeline::detail {
 /// a call needs it several times and a query takes time. Meanwhile no capture of the stream may begin or end.
 class KnownCapture {
  public:
-  explicit KnownCapture(const beeline::Stream& stream) : native_(stream.native()), id_(stream.capture()), outer_(innermost) {
+  explicit KnownCapture(const beeline::Stream& stream)
+      : native_(stream.native()), id_(stream.capture()), outer_(innermost) {
     innermost = this;
   }
   ~KnownCapture() { innermost = outer_; }

@@ -75,7 +75,7 @@ class Process {
   [[nodiscard]] const HealthTable& health() const { return *health_; }
   [[nodiscard]] Connections& connections() const { return *connections_; }
   /// Calls `operation()`, which asks `rank` of another node and returns a beeline_status. BEELINE_ABORTED: ranks were
-  /// lost, and the operation may not have been done; what it has answered is no answer.
+  /// lost; the operation may not have been done, and its answer is not to be used.
   template <class Operation>
   [[nodiscard]] beeline_status ask(int rank, const Operation& operation) const {
     const RemoteCalls::Call call(remote_calls_);

@@ -28,8 +28,8 @@ class RemoteCalls {
     RemoteCalls& of_;
   };
 
-  /// Begins a recovery: later calls may not go on. Waits for the others, which end since the world is aborted, at most
-  /// `limit`.
+  /// Begins a recovery. From now on `may_go_on` is false. Waits, at most for `limit`, until the calls in progress have
+  /// ended: the abort of the world ends them.
   void close(std::chrono::nanoseconds limit) {
     is_closed_.store(true);  // either this thread sees a call's count, or the call sees this
     const auto end = std::chrono::steady_clock::now() + limit;

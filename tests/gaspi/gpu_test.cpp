@@ -144,6 +144,13 @@ class GaspiGpus : public ::testing::TestWithParam<GpuRanks> {
     for (int i = 0; i < rank; ++i) list.erase(0, list.find(',') + 1);
     return list.starts_with("cuda");
   }
+  /// Makes segments of `count` words: 2 and 3, sources in host and in GPU memory, and 4 and 5, destinations likewise.
+  static void make_ends(int rank, std::size_t count) {
+    const gaspi_alloc_t on_gpu = has_gpu(rank) ? GASPI_MEM_GPU | GASPI_MEM_INITIALIZED : GASPI_MEM_INITIALIZED;
+    for (gaspi_segment_id_t id = 2; id < 6; ++id)
+      GASPI_OK(gaspi_segment_create(id, count * 8, GASPI_GROUP_ALL, GASPI_BLOCK,
+                                    id % 2 == 0 ? gaspi_alloc_t{GASPI_MEM_INITIALIZED} : on_gpu));
+  }
 };
 INSTANTIATE_TEST_SUITE_P(Devices, GaspiGpus,
                          ::testing::Values(GpuRanks{"cuda:0", 1, 1, 1}, GpuRanks{"cuda:0,cpu", 2, 1, 1},
@@ -170,11 +177,7 @@ TEST_P(GaspiGpus, FourDirections) {
     const int ranks = GetParam().ranks;
     const auto next = static_cast<gaspi_rank_t>((rank + 1) % ranks), me = static_cast<gaspi_rank_t>(rank);
     auto* const staging = make_segment(host, count);
-    const gaspi_alloc_t on_gpu = has_gpu(rank) ? GASPI_MEM_GPU | GASPI_MEM_INITIALIZED : GASPI_MEM_INITIALIZED;
-    // 2, 3: sources in host and GPU memory; 4, 5: destinations.
-    for (gaspi_segment_id_t id = 2; id < 6; ++id)
-      GASPI_OK(gaspi_segment_create(id, count * 8, GASPI_GROUP_ALL, GASPI_BLOCK,
-                                    id % 2 == 0 ? gaspi_alloc_t{GASPI_MEM_INITIALIZED} : on_gpu));
+    make_ends(rank, count);
     std::uint64_t round = 0;
     for (const std::size_t words : {std::size_t{1}, std::size_t{513}, count})
       for (const bool hybrid : {false, true})
@@ -201,11 +204,7 @@ TEST_P(GaspiGpus, ReadsAndMessages) {
     const int ranks = GetParam().ranks;
     const auto next = static_cast<gaspi_rank_t>((rank + 1) % ranks), me = static_cast<gaspi_rank_t>(rank);
     auto* const staging = make_segment(host, count);
-    const gaspi_alloc_t on_gpu = has_gpu(rank) ? GASPI_MEM_GPU | GASPI_MEM_INITIALIZED : GASPI_MEM_INITIALIZED;
-    // 2, 3: sources in host and GPU memory; 4, 5: destinations.
-    for (gaspi_segment_id_t id = 2; id < 6; ++id)
-      GASPI_OK(gaspi_segment_create(id, count * 8, GASPI_GROUP_ALL, GASPI_BLOCK,
-                                    id % 2 == 0 ? gaspi_alloc_t{GASPI_MEM_INITIALIZED} : on_gpu));
+    make_ends(rank, count);
     std::uint64_t round = 0;
     for (gaspi_segment_id_t from = 2; from < 4; ++from)
       for (gaspi_segment_id_t to = 4; to < 6; ++to) {

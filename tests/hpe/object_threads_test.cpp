@@ -117,7 +117,7 @@ TEST_P(ObjectsOfThreads, AnAccessOfAnotherThreadIsForgotten) {
               [&] { run_on(second, object, add_to_all(1)); });
 }
 
-/// The kernel answers a system call, and the thread is not made to wait for what it alone can end.
+/// They fail with an error number, instead of a wait for the DeviceAccess, which only the waiting thread could end.
 TEST_P(ObjectsOfThreads, SystemCallsWithinTheOwnDeviceAccessFailAtOnce) {
   Object<std::uint64_t> object(words_of_block, options());
   Stream stream(Device::host());

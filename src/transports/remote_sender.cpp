@@ -98,9 +98,9 @@ void RemoteSender::begin(PostedCommands& ring, PostedCommand& posted) {
   const bool moves = moves_rows(command);
   const Rows rows = local_rows(without_signal(command));
   const bool is_readable = puts_rows(command) && command.is_signed;
-  posted.is_checked = moves && !is_readable && ring.queue() != nullptr && peers_.staging() == nullptr &&
+  posted.is_checked = moves && !is_readable && ring.queue() != nullptr &&
                       !peers_.memory()->mapped.holds_for_good(rows.first, rows.extent());
-  if (is_batch(command)) posted.is_checked = ring.queue() != nullptr && peers_.staging() == nullptr;
+  if (is_batch(command)) posted.is_checked = ring.queue() != nullptr;
   posted.most_bytes = most_bytes(ring, posted);
   posted.pieces = is_batch(command) ? command.rows : moves ? cut_for(posted).messages() : 1;
 }
@@ -110,8 +110,8 @@ void RemoteSender::begin(PostedCommands& ring, PostedCommand& posted) {
 std::uint64_t RemoteSender::most_bytes(const PostedCommands& ring, const PostedCommand& posted) const {
   const Command& command = posted.command;
   const bool gets = ring.queue() != nullptr && gets_rows(command);
-  if (posted.is_checked || (gets && !lies_in_heap(peers_.memory()->client.context, command.remote, 1)))
-    return most_packed_bytes;
+  const bool packs = posted.is_checked && peers_.staging() == nullptr;
+  if (packs || (gets && !lies_in_heap(peers_.memory()->client.context, command.remote, 1))) return most_packed_bytes;
   return peers_.staging() != nullptr || peers_.plan().is_staged[command.peer] ? staging_bytes : ~std::uint64_t{0};
 }
 
@@ -164,7 +164,7 @@ void RemoteSender::send_rows(const NetworkMessage& message, PostedCommands& ring
       peers_.is_for_transport(peers_[peer], rows) && peers_.memory()->mapped.holds_for_good(rows.first, rows.extent());
   if (Staging* const staging = peers_.staging(); staging != nullptr && !is_for_transport && !staging->is_for_cpu(rows))
     return send_staged(message, ring, posted, rows);
-  if (rows.is_whole() && !posted.is_checked) {
+  if (rows.is_whole() && (is_for_transport || !posted.is_checked)) {
     const std::span<const std::byte> data(rows.first, rows.bytes());
     if (PeerKey* const key = ring.queue() == nullptr ? keys_.key_for(peer, part) : nullptr; key != nullptr)
       return send_by_key(message, posted, data, *key);
@@ -250,7 +250,9 @@ void RemoteSender::send_staged(NetworkMessage message, PostedCommands& ring, Pos
     const std::span<const std::byte> payload(bytes.get(), count);
     static_cast<void>(peers_.transmit(to, message, payload, no_token, std::move(bytes)));
   };
+  std::unique_lock in_use(peers_.memory()->user);
   const char* const refused = peers_.staging()->read(rows, is_known, send);
+  in_use.unlock();
   if (refused != nullptr) return refuse_own(ring, posted, refused);
   ++peers_[to].sent;
   ++posted.sending;
@@ -396,8 +398,10 @@ void RemoteSender::stage_answer(const NetworkMessage& message, PostedCommand& po
       end_answer(message.request, *asked, message.value);  // if not, the world has ended, and the poster's wait too
     from.end_in_device(message.number);
   };
-  const char* const refused =
-      peers_.staging()->write(rows, false, staged_bytes(*peers_.staging(), std::move(payload)), end);
+  StagedBytes bytes = staged_bytes(*peers_.staging(), std::move(payload));
+  std::unique_lock in_use(peers_.memory()->user);
+  const char* const refused = peers_.staging()->write(rows, false, std::move(bytes), end);
+  in_use.unlock();
   if (refused == nullptr) return;
   --from.in_device;
   PostedCommands& ring = *ring_of(message.request);

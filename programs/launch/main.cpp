@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
+#include <vector>
 
 #include "beeline/core/error.hpp"
 #include "beeline/core/layout.hpp"
@@ -41,7 +43,8 @@ void check_devices(const beeline::launch::Options& options) {
 
 void check_hosts(const beeline::launch::Options& options) {
   for (const std::string& host : options.hosts)
-    if (host.empty() || host.front() == '-') throw CLI::ValidationError("--hosts", "'" + host + "' is no host");
+    if (host.find_first_not_of(' ') == std::string::npos || host.front() == '-')
+      throw CLI::ValidationError("--hosts", "'" + host + "' is no host");
   if (!options.hosts.empty() && options.standard_input.value_or("none") != "none")
     throw CLI::ValidationError("--stdin", "ranks that --hosts starts get no standard input");
   if (options.hosts.size() > static_cast<std::size_t>(options.ranks))
@@ -71,8 +74,8 @@ void check_nodes(const beeline::launch::Options& options) {
   const int nodes = std::max(hosts, split_nodes);
   const int most = (options.ranks + nodes - 1) / nodes, limit = beeline::max_node_ranks;
   if (most > limit)
-    throw CLI::ValidationError("--ranks", fmt::format("{} ranks on a node, which has {} at most: --hosts starts ranks "
-                                                      "on several, --split-nodes makes several of this machine",
+    throw CLI::ValidationError("--ranks", fmt::format("{} ranks on a node, which has {} at most: --split-nodes makes "
+                                                      "several of this machine, beeline run --hosts uses several",
                                                       most, limit));
 }
 
@@ -101,12 +104,25 @@ CLI::Option* add_world_options(CLI::App& app, beeline::launch::Options& options)
   return threads;
 }
 
+/// Splits a text at its commas, which may leave empty names.
+std::vector<std::string> names_in(const std::string& text) {
+  std::vector<std::string> names;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    names.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return names;
+}
+
 /// Options of the ranks' places and connections.
 void add_host_options(CLI::App& app, beeline::launch::Options& options, CLI::Option* threads) {
   app.add_option("--bind", options.bind,
                  "host[:port] where ranks meet; 127.0.0.1, or this machine's address that the hosts reach");
-  CLI::Option* const hosts =
-      app.add_option("--hosts", options.hosts, "Hosts that ssh starts the ranks on, by blocks: a,b")->delimiter(',');
+  // CLI11's own lists pass over empty names, and take the next option's where all are.
+  CLI::Option* const hosts = app.add_option_function<std::string>(
+      "--hosts", [&options](const std::string& text) { options.hosts = names_in(text); },
+      "Hosts that ssh starts the ranks on, by blocks: a,b");
   hosts->excludes(threads);
   app.add_option("--ssh", options.ssh, "What starts a command on a host, in place of ssh")
       ->needs(hosts)

@@ -9,11 +9,11 @@ using namespace beeline::gaspi;
 
 namespace {
 
-struct Text {
+struct ErrorText {
   gaspi_return_t value;
   const char* text;
 };
-constexpr Text texts[] = {
+constexpr ErrorText texts[] = {
     {GASPI_ERROR, "general error"},
     {GASPI_SUCCESS, "success"},
     {GASPI_TIMEOUT, "time-out"},
@@ -48,7 +48,7 @@ constexpr Text texts[] = {
 
 const char* text_of(gaspi_return_t value) {
   const auto* const found =
-      std::find_if(std::begin(texts), std::end(texts), [=](const Text& each) { return each.value == value; });
+      std::find_if(std::begin(texts), std::end(texts), [=](const ErrorText& each) { return each.value == value; });
   return found == std::end(texts) ? "unknown result" : found->text;
 }
 

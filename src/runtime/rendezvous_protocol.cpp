@@ -18,7 +18,7 @@ EncodedFrame encode(FrameHeader header, const void* payload, std::size_t bytes) 
 
 EncodedFrame encode(FrameHeader header, const std::string& text) { return encode(header, text.data(), text.size()); }
 
-bool FrameReader::fill(Stream& stream, std::byte* target, std::size_t bytes, std::size_t& filled, Result& result) {
+bool FrameReader::fill(TcpStream& stream, std::byte* target, std::size_t bytes, std::size_t& filled, Result& result) {
   while (filled < bytes) {
     const ssize_t got = stream.read({target + filled, bytes - filled});
     if (got <= 0) {
@@ -31,7 +31,7 @@ bool FrameReader::fill(Stream& stream, std::byte* target, std::size_t bytes, std
   return true;
 }
 
-FrameReader::Result FrameReader::read(Stream& stream) {
+FrameReader::Result FrameReader::read(TcpStream& stream) {
   Result result{};
   auto* header = reinterpret_cast<std::byte*>(&frame_.header);
   const bool fresh = header_filled_ < sizeof(FrameHeader);
@@ -49,7 +49,7 @@ Frame FrameReader::take() {
   return std::exchange(frame_, Frame{});
 }
 
-bool write_some(Stream& stream, const std::vector<std::byte>& frame, std::size_t& offset) {
+bool write_some(TcpStream& stream, const std::vector<std::byte>& frame, std::size_t& offset) {
   if (!stream.flush() && !stream.is_blocked()) return false;
   while (offset < frame.size()) {
     const ssize_t sent = stream.write(std::span(frame).subspan(offset));

@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "runtime/stream.hpp"
+#include "runtime/tcp_stream.hpp"
 
 namespace beeline::detail {
 
@@ -72,12 +72,12 @@ class FrameReader {
   void set_max_bytes(std::uint64_t max_bytes) { max_bytes_ = max_bytes; }
 
   /// Reads until a frame is complete (then take() returns it), or there are no more bytes.
-  [[nodiscard]] Result read(Stream& stream);
+  [[nodiscard]] Result read(TcpStream& stream);
   [[nodiscard]] Frame take();
 
  private:
   /// Reads until `filled` is `bytes`. Returns false, and sets `result`, if reading ends before.
-  [[nodiscard]] bool fill(Stream& stream, std::byte* target, std::size_t bytes, std::size_t& filled, Result& result);
+  [[nodiscard]] bool fill(TcpStream& stream, std::byte* target, std::size_t bytes, std::size_t& filled, Result& result);
   std::uint64_t max_bytes_;
   Frame frame_;
   std::size_t header_filled_ = 0, payload_filled_ = 0;
@@ -85,6 +85,6 @@ class FrameReader {
 
 /// Writes `frame` from `offset` on, as far as the connection accepts it, and advances `offset`. All is sent once the
 /// stream is not blocked, too. Returns false if the connection is broken.
-[[nodiscard]] bool write_some(Stream& stream, const std::vector<std::byte>& frame, std::size_t& offset);
+[[nodiscard]] bool write_some(TcpStream& stream, const std::vector<std::byte>& frame, std::size_t& offset);
 
 }  // namespace beeline::detail

@@ -232,7 +232,7 @@ void RendezvousServer::Implementation::accept() {
     if (strangers() >= max_strangers) static_cast<void>(drop_oldest_stranger());
     detail::tune_connection(socket.get());
     connections_.push_back(std::make_unique<Connection>(
-        detail::Stream(std::move(socket), options_.secure ? detail::serve_rendezvous(options_.token) : nullptr)));
+        detail::TcpStream(std::move(socket), options_.secure ? detail::serve_rendezvous(options_.token) : nullptr)));
   }
 }
 

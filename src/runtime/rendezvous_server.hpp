@@ -20,7 +20,7 @@
 #include "beeline/runtime/rendezvous.hpp"
 #include "runtime/rendezvous_protocol.hpp"
 #include "runtime/socket.hpp"
-#include "runtime/stream.hpp"
+#include "runtime/tcp_stream.hpp"
 
 namespace beeline {
 
@@ -39,13 +39,13 @@ struct ServedWorld;
 /// One client: a stranger (rank -1, no world) until its hello is accepted.
 class Connection {
  public:
-  explicit Connection(Stream connected) : stream(std::move(connected)) {}
+  explicit Connection(TcpStream connected) : stream(std::move(connected)) {}
   /// Sends nothing after the client has closed its end. Frames that it sent before are still read, possibly a goodbye.
   void send(EncodedFrame frame);
   void flush();
   [[nodiscard]] bool sending() const { return !queue_.empty() || stream.is_blocked(); }
 
-  Stream stream;
+  TcpStream stream;
   FrameReader reader{max_hello_bytes};
   int rank = -1;
   ServedWorld* world = nullptr;

@@ -23,7 +23,7 @@
 #include "runtime/process_id.hpp"
 #include "runtime/rendezvous_protocol.hpp"
 #include "runtime/socket.hpp"
-#include "runtime/stream.hpp"
+#include "runtime/tcp_stream.hpp"
 #include "runtime/tls/rendezvous_keys.hpp"
 
 namespace beeline {
@@ -91,7 +91,7 @@ class TcpBootstrap final : public Bootstrap {
   std::int64_t deadline_ns_;
   detail::ServerHost host_;
   std::mutex stream_mutex_;  ///< of stream_, between the thread that reads and those that send
-  detail::Stream stream_;
+  detail::TcpStream stream_;
   const std::uint64_t most_answer_bytes_;
   FrameReader reader_;
   bool left_ = false;
@@ -158,8 +158,8 @@ void TcpBootstrap::join(const Config& config, const Deadline& deadline) {
   // The limit covers a crowd of strangers at a real server; another program at this address closes connections forever.
   const Deadline retries(std::min<std::int64_t>(deadline.remaining_ns() / 2, longest_retry_ns));
   for (std::chrono::milliseconds pause{1};; pause = std::min(pause * 2, longest_pause)) {
-    stream_ = detail::Stream(detail::connect_tcp(config.rendezvous, deadline),
-                             config.secure ? detail::greet_rendezvous(config.token, rank_, size_) : nullptr);
+    stream_ = detail::TcpStream(detail::connect_tcp(config.rendezvous, deadline),
+                                config.secure ? detail::greet_rendezvous(config.token, rank_, size_) : nullptr);
     reader_ = FrameReader(most_answer_bytes_);
     if (shake_hands(deadline) && greet(config.secure ? "" : config.token, deadline)) return;
     if (retries.passed())

@@ -255,13 +255,6 @@ def test_run_returns_the_programs_status(cli_process):
     assert cli_process("run", "-n", "2", "sh", "-c", "exit 7").returncode == 7
 
 
-@pytest.mark.parametrize("hosts", [",", "a,,b", "a,", ""])
-def test_run_refuses_empty_names_of_hosts(cli_process, hosts):
-    done = cli_process("run", "-n", "2", "--hosts", hosts, "--secure", "true")
-    assert done.returncode == 2
-    assert "has an empty name" in done.stderr
-
-
 def test_run_asks_the_launcher_to_split_this_machine(cli_process):
     for options, expected in ([], "3"), (["--split-nodes", "2"], "2"), (["--split-nodes", "1"], "1"):
         done = cli_process("run", "-n", "4", *options, "env", BEELINE_SPLIT_NODES="3")

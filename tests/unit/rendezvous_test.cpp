@@ -353,7 +353,7 @@ TEST(RendezvousConnection, HearsTheGoodbyeOfAClientThatHasClosedWithNewsUnread) 
   const FileDescriptor listener = detail::listen_tcp("127.0.0.1");
   FileDescriptor client = connect_to(detail::local_endpoint(listener.get()));
   detail::Connection connection(
-      detail::Stream(FileDescriptor(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK))));
+      detail::TcpStream(FileDescriptor(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK))));
   const detail::EncodedFrame news = detail::encode({.type = detail::FrameType::left, .rank = 0});
   connection.send(news);
   pollfd readable{client.get(), POLLIN, 0};

@@ -11,7 +11,7 @@
 #include "bootstrap_worlds.hpp"
 #include "runtime/rendezvous_protocol.hpp"
 #include "runtime/socket.hpp"
-#include "runtime/stream.hpp"
+#include "runtime/tcp_stream.hpp"
 #include "runtime/tls/rendezvous_keys.hpp"
 
 namespace beeline::tests {
@@ -22,7 +22,7 @@ using detail::Deadline;
 using detail::Frame;
 using detail::FrameReader;
 using detail::FrameType;
-using detail::Stream;
+using detail::TcpStream;
 
 void send_all(int socket, std::string_view text) {
   EXPECT_EQ(static_cast<ssize_t>(text.size()), ::send(socket, text.data(), text.size(), MSG_NOSIGNAL));
@@ -97,8 +97,8 @@ class SecureRendezvous : public ::testing::Test {
     run_threads(2, [&](int rank) { (rank == 0 ? first : second).get()->barrier(generous_ns); });
     EXPECT_FALSE(server_->failure());
   }
-  [[nodiscard]] Stream connect(std::unique_ptr<detail::TlsSession> tls = nullptr) const {
-    return Stream(detail::connect_tcp(server_->address(), Deadline(generous_ns)), std::move(tls));
+  [[nodiscard]] TcpStream connect(std::unique_ptr<detail::TlsSession> tls = nullptr) const {
+    return TcpStream(detail::connect_tcp(server_->address(), Deadline(generous_ns)), std::move(tls));
   }
 
   const std::string token_ = make_token();
@@ -124,7 +124,7 @@ TEST_F(SecureRendezvous, ShowsNothingAndARecordAdmitsNobody) {
     for (const std::string& secret : {token_, mine}) EXPECT_EQ(text.npos, text.find(secret));
     EXPECT_EQ(text.npos, text.substr(0, 65'536).find("BEEL"));  // megabytes of ciphertext have it by chance
   }
-  const Stream again = connect();
+  const TcpStream again = connect();
   send_all(again.descriptor(), recorder.to_server);
   EXPECT_LT(read_to_end(again.descriptor()).size(), 1000u) << "it answers the hello alone";
   expect_world();
@@ -134,18 +134,18 @@ TEST_F(SecureRendezvous, AnswersNoStranger) {
   const detail::EncodedFrame hello =
       detail::encode({.type = FrameType::hello, .rank = 1, .number = 2, .sequence = 1}, token_);
   for (const std::string_view text : {text_of(hello), std::string_view("GET / HTTP/1.1\r\n\r\n")}) {
-    const Stream stranger = connect();
+    const TcpStream stranger = connect();
     send_all(stranger.descriptor(), text);
     EXPECT_EQ("", read_to_end(stranger.descriptor()));
   }
-  Stream other_key = connect(detail::greet_rendezvous("another token", 1, 2));
+  TcpStream other_key = connect(detail::greet_rendezvous("another token", 1, 2));
   EXPECT_EQ(-1, other_key.read({}));  // sends TLS's hello
   EXPECT_EQ("", read_to_end(other_key.descriptor()));
   // Half of TLS's hello, then nothing: it gets no answer, and hinders no other client.
   const std::unique_ptr<detail::TlsSession> session = detail::greet_rendezvous(token_, 1, 2);
   static_cast<void>(session->write({}));
   const auto half = session->output().first(session->output().size() / 2);
-  const Stream slow = connect();
+  const TcpStream slow = connect();
   send_all(slow.descriptor(), {reinterpret_cast<const char*>(half.data()), half.size()});
   expect_world();
   char byte = 0;
@@ -153,7 +153,7 @@ TEST_F(SecureRendezvous, AnswersNoStranger) {
 }
 
 TEST_F(SecureRendezvous, RefusesARankWithAnothersKey) {
-  Stream stream = connect(detail::greet_rendezvous(token_, 1, 2));
+  TcpStream stream = connect(detail::greet_rendezvous(token_, 1, 2));
   const Deadline deadline(generous_ns);
   const detail::EncodedFrame hello = detail::encode({.type = FrameType::hello, .rank = 0, .number = 2, .sequence = 1});
   FrameReader reader(1000);

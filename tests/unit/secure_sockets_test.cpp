@@ -12,9 +12,9 @@
 
 #include "beeline/core/error.hpp"
 #include "runtime/socket.hpp"
-#include "runtime/stream.hpp"
-#include "transports/sockets/connection.hpp"
+#include "runtime/tcp_stream.hpp"
 #include "transports/sockets/connection_keys.hpp"
+#include "transports/sockets/socket_connection.hpp"
 #include "transports/transport.hpp"
 
 namespace beeline_test {
@@ -23,7 +23,7 @@ namespace {
 
 using namespace beeline;
 using detail::Deadline;
-using detail::Stream;
+using detail::TcpStream;
 
 constexpr std::int64_t generous_ns = 20'000'000'000;
 
@@ -108,11 +108,11 @@ class SecureSockets : public ::testing::Test {
     const auto address = worker(rank).address();
     return {address.begin(), address.begin() + 16};
   }
-  [[nodiscard]] Stream intrude(int rank, std::unique_ptr<detail::TlsSession> tls = nullptr) {
+  [[nodiscard]] TcpStream intrude(int rank, std::unique_ptr<detail::TlsSession> tls = nullptr) {
     const auto address = worker(rank).address();
     const std::string text = text_in(std::span(address).subspan(16));
     const std::string port = text.substr(0, text.find(' '));
-    return Stream(detail::connect_tcp("127.0.0.1:" + port, Deadline(generous_ns)), std::move(tls));
+    return TcpStream(detail::connect_tcp("127.0.0.1:" + port, Deadline(generous_ns)), std::move(tls));
   }
   [[nodiscard]] std::vector<std::byte> introduction(int from, int to) {
     std::vector<std::byte> all = secret_of(to);
@@ -123,7 +123,7 @@ class SecureSockets : public ::testing::Test {
     return all;
   }
   /// The bytes with which the rank answers `bytes` until it closes the connection.
-  std::string answer_to(Stream stream, std::span<const std::byte> bytes) {
+  std::string answer_to(TcpStream stream, std::span<const std::byte> bytes) {
     std::string answer;
     bool is_closed = false;
     work_until([&] {
@@ -169,7 +169,7 @@ TEST_F(SecureSockets, CarryShortAndLongPayloads) {
 }
 
 /// Reads all that has arrived. Returns the number of bytes.
-std::size_t drain(Stream& stream) {
+std::size_t drain(TcpStream& stream) {
   std::vector<std::byte> some(1 << 20);
   std::size_t total = 0;
   for (ssize_t got = 0; (got = stream.read(some)) > 0;) total += static_cast<std::size_t>(got);
@@ -181,10 +181,10 @@ TEST_F(SecureSockets, GoOnWithTheQueueWhenAReadHasSentWhatWaited) {
   ASSERT_EQ(0, ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()));
   const std::array<std::byte, 16> secret{};
   const NetworkPlan near_plan = plan_of(0), far_plan = plan_of(1);
-  Stream far(FileDescriptor(ends[1]), accepting_session(far_plan, secret));
+  TcpStream far(FileDescriptor(ends[1]), accepting_session(far_plan, secret));
   SocketFaults no_faults({});
-  Connection near(1, reports(0), no_faults);
-  near.open(Stream(FileDescriptor(ends[0]), dialing_session(near_plan, 1, secret)), {});
+  SocketConnection near(1, reports(0), no_faults);
+  near.open(TcpStream(FileDescriptor(ends[0]), dialing_session(near_plan, 1, secret)), {});
   for (int step = 0; step < 10 && !far.is_ready(); ++step) {
     EXPECT_EQ(0u, drain(far));
     near.read();
@@ -228,7 +228,7 @@ TEST_F(SecureSockets, CloseConnectionsWithoutTheKeyAndSayNothing) {
   EXPECT_EQ("", answer_to(intrude(1, dialing_session(first, 2, secret_of(2))), introduction(0, 1)));
   EXPECT_EQ("", answer_to(intrude(2, dialing_session(plan_of(1), 2, secret_of(2))), greeting)) << "rank 1 as rank 0";
   EXPECT_EQ("", answer_to(intrude(2, dialing_session(first, 2, secret_of(2))), introduction(0, 1)));
-  const Stream half = intrude(2), silent = intrude(2);
+  const TcpStream half = intrude(2), silent = intrude(2);
   EXPECT_EQ(20, ::send(half.descriptor(), "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03rrrrrrrrr", 20, MSG_NOSIGNAL));
   expect_connection(0, 2);
   expect_connection(1, 2);

@@ -18,13 +18,6 @@ def check_stdin(text: str | None) -> str | None:
     return text
 
 
-def check_hosts(text: str | None) -> str | None:
-    """The launcher's parser passes over empty names, and would take the next option as a host if all are empty."""
-    if text is not None and not all(host.strip() for host in text.split(",")):
-        raise typer.BadParameter(f"{text!r} has an empty name; valid: hosts separated by commas")
-    return text
-
-
 def run(
     program: Annotated[str, typer.Argument(metavar="PROGRAM", help="The program to start.")],
     arguments: Annotated[
@@ -61,7 +54,6 @@ def run(
             "--hosts",
             metavar="A,B,..",
             help="Hosts that ssh starts the ranks on, by blocks: a,b.",
-            callback=check_hosts,
         ),
     ] = None,
     ssh: Annotated[

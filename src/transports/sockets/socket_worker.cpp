@@ -28,11 +28,11 @@ constexpr int most_ready = 64;
 // The data of `ready_` for a connection is its rank; these are the data for other descriptors.
 constexpr std::uint64_t of_acceptor = ~std::uint64_t{0}, of_visitor = of_acceptor - 1, of_dial = of_acceptor - 2;
 
-detail::Stream stream_of(asio::ip::tcp::socket socket, std::unique_ptr<detail::TlsSession> tls) {
+detail::TcpStream stream_of(asio::ip::tcp::socket socket, std::unique_ptr<detail::TlsSession> tls) {
   asio::error_code ignored;  // an error means that the connection has ended: its first read reports that
   socket.set_option(asio::ip::tcp::no_delay(true), ignored);
   socket.set_option(asio::socket_base::keep_alive(true), ignored);
-  return detail::Stream(FileDescriptor(socket.release(ignored)), std::move(tls));
+  return detail::TcpStream(FileDescriptor(socket.release(ignored)), std::move(tls));
 }
 
 }  // namespace
@@ -178,12 +178,12 @@ bool SocketWorker::is_over(Visitor& visitor) {
   return true;
 }
 
-bool SocketWorker::is_own_key(const detail::Stream& stream, int from) const {
+bool SocketWorker::is_own_key(const detail::TcpStream& stream, int from) const {
   return !plan_.is_secure ||
          (stream.identity() != nullptr && *stream.identity() == connection_identity(from, plan_.rank));
 }
 
-void SocketWorker::open(int peer, detail::Stream stream, std::vector<std::byte> first) {
+void SocketWorker::open(int peer, detail::TcpStream stream, std::vector<std::byte> first) {
   watch(stream.descriptor(), EPOLLIN, static_cast<std::uint64_t>(peer));
   to(peer).open(std::move(stream), std::move(first));
   watch_blocked(peer);
@@ -198,7 +198,7 @@ void SocketWorker::watch(int descriptor, std::uint32_t events, std::uint64_t wha
 }
 
 void SocketWorker::watch_blocked(int peer) {
-  Connection& connection = to(peer);
+  SocketConnection& connection = to(peer);
   const auto rank = static_cast<std::size_t>(peer);
   if (connection.is_blocked() == waits_to_write_[rank] || !connection.is_open()) return;
   waits_to_write_[rank] = connection.is_blocked();
@@ -227,7 +227,7 @@ void SocketWorker::drop(void* parcel) {
 }
 
 void SocketWorker::close() {
-  for (Connection& each : connections_) each.close();
+  for (SocketConnection& each : connections_) each.close();
   dials_.clear();
   visitors_.clear();
 }
@@ -269,7 +269,7 @@ bool SocketWorker::progress() {
 
 bool SocketWorker::arm() {
   return std::ranges::none_of(connections_,
-                              [](const Connection& each) { return each.has_delayed() && each.is_open(); });
+                              [](const SocketConnection& each) { return each.has_delayed() && each.is_open(); });
 }
 
 }  // namespace beeline

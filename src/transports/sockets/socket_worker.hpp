@@ -18,7 +18,7 @@
 
 #include "beeline/runtime/file_descriptor.hpp"
 #include "transports/network_plan.hpp"
-#include "transports/sockets/connection.hpp"
+#include "transports/sockets/socket_connection.hpp"
 
 namespace beeline {
 
@@ -58,7 +58,7 @@ class SocketWorker final : public TransportWorker {
   };
   /// A connection whose other end has not introduced itself.
   struct Visitor {
-    detail::Stream stream;
+    detail::TcpStream stream;
     std::uint64_t deadline_ns;
     std::array<std::byte, sizeof(Introduction)> introduction{};
     std::size_t bytes = 0;
@@ -74,24 +74,24 @@ class SocketWorker final : public TransportWorker {
   bool read_introductions();
   [[nodiscard]] bool is_over(Visitor& visitor);
   /// Whether a visitor has shown the key of rank `from`, where connections have keys.
-  [[nodiscard]] bool is_own_key(const detail::Stream& stream, int from) const;
-  void open(int peer, detail::Stream stream, std::vector<std::byte> first);
+  [[nodiscard]] bool is_own_key(const detail::TcpStream& stream, int from) const;
+  void open(int peer, detail::TcpStream stream, std::vector<std::byte> first);
   /// Adds a descriptor to `ready_`.
   void watch(int descriptor, std::uint32_t events, std::uint64_t what);
   /// Watches a connection for room to write while it has none.
   void watch_blocked(int peer);
   bool release_delayed();
-  [[nodiscard]] Connection& to(int peer) { return connections_[static_cast<std::size_t>(peer)]; }
+  [[nodiscard]] SocketConnection& to(int peer) { return connections_[static_cast<std::size_t>(peer)]; }
 
   const NetworkPlan plan_;
   SocketFaults faults_;
   WorkerEvents& events_;
   asio::io_context context_;  ///< owns sockets; runs nothing
   Secret secret_;
-  FileDescriptor ready_;                ///< the set (epoll) of all sockets
-  std::list<Tcp::acceptor> acceptors_;  ///< one for each address that other ranks may connect to
-  std::deque<Connection> connections_;  ///< [ranks]
-  std::vector<bool> waits_to_write_;    ///< [ranks] whether `ready_` watches for room to write
+  FileDescriptor ready_;                      ///< the set (epoll) of all sockets
+  std::list<Tcp::acceptor> acceptors_;        ///< one for each address that other ranks may connect to
+  std::deque<SocketConnection> connections_;  ///< [ranks]
+  std::vector<bool> waits_to_write_;          ///< [ranks] whether `ready_` watches for room to write
   std::list<Dial> dials_;
   std::list<Visitor> visitors_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/stream.hpp"
+#include "runtime/tcp_stream.hpp"
 
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -38,7 +38,7 @@ ssize_t send(int socket, std::span<const std::byte> head, std::span<const std::b
 
 }  // namespace
 
-ssize_t Stream::read(std::span<std::byte> to) {
+ssize_t TcpStream::read(std::span<std::byte> to) {
   if (!tls_) return receive(socket_.get(), to);
   std::size_t total = tls_->has_input() ? tls_->read(to) : 0;
   ssize_t got = -1;
@@ -54,14 +54,14 @@ ssize_t Stream::read(std::span<std::byte> to) {
   return -1;
 }
 
-ssize_t Stream::write(std::span<const std::byte> head, std::span<const std::byte> payload) {
+ssize_t TcpStream::write(std::span<const std::byte> head, std::span<const std::byte> payload) {
   if (tls_) return write_encrypted(head, payload);
   const ssize_t sent = send(socket_.get(), head, payload);
   is_blocked_ = sent < 0 && would_block(errno);
   return sent;
 }
 
-ssize_t Stream::write_encrypted(std::span<const std::byte> head, std::span<const std::byte> payload) {
+ssize_t TcpStream::write_encrypted(std::span<const std::byte> head, std::span<const std::byte> payload) {
   if (!flush()) return -1;
   std::array<std::byte, tls_record_bytes> first;  // holds short messages whole: one record is one operation of AES
   std::size_t total = 0;
@@ -84,7 +84,7 @@ ssize_t Stream::write_encrypted(std::span<const std::byte> head, std::span<const
   return -1;
 }
 
-bool Stream::flush() {
+bool TcpStream::flush() {
   is_blocked_ = false;
   while (tls_ && !tls_->output().empty()) {
     const ssize_t sent = send(socket_.get(), tls_->output(), {});
@@ -95,7 +95,7 @@ bool Stream::flush() {
   return true;
 }
 
-std::string Stream::failure(int error) const {
+std::string TcpStream::failure(int error) const {
   return error == EPROTO && tls_ ? tls_->failure() : system_message(error);
 }
 

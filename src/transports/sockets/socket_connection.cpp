@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "transports/sockets/connection.hpp"
+#include "transports/sockets/socket_connection.hpp"
 
 #include <fmt/format.h>
 
@@ -25,7 +25,7 @@ Value value_at(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-void Connection::open(detail::Stream stream, std::vector<std::byte> first) {
+void SocketConnection::open(detail::TcpStream stream, std::vector<std::byte> first) {
   stream_ = std::move(stream);
   buffer_.resize(most_frame_bytes);
   if (!first.empty()) {
@@ -39,7 +39,7 @@ void Connection::open(detail::Stream stream, std::vector<std::byte> first) {
   if (is_open() && stream_.has_input()) read();
 }
 
-Connection::Outgoing Connection::make_outgoing(const SocketFrame& frame, const NetworkMessage* message) {
+SocketConnection::Outgoing SocketConnection::make_outgoing(const SocketFrame& frame, const NetworkMessage* message) {
   Outgoing outgoing{};
   std::memcpy(outgoing.head.data(), &frame, sizeof frame);
   outgoing.head_bytes = sizeof frame;
@@ -49,8 +49,8 @@ Connection::Outgoing Connection::make_outgoing(const SocketFrame& frame, const N
   return outgoing;
 }
 
-bool Connection::send(const NetworkMessage& message, std::span<const std::byte> payload, std::uint64_t token,
-                      StagedBytes staged) {
+bool SocketConnection::send(const NetworkMessage& message, std::span<const std::byte> payload, std::uint64_t token,
+                            StagedBytes staged) {
   if (is_lost_ || faults_.drops(message)) return true;
   if (faults_.cuts(message)) {
     lose("the connection was cut on request");
@@ -75,7 +75,7 @@ bool Connection::send(const NetworkMessage& message, std::span<const std::byte> 
   return !borrows || (is_eager && is_done);
 }
 
-bool Connection::push(Outgoing outgoing) {
+bool SocketConnection::push(Outgoing outgoing) {
   if (is_lost_) return true;
   const bool may_write = is_open() && queue_.empty();
   if (may_write) {
@@ -87,7 +87,7 @@ bool Connection::push(Outgoing outgoing) {
   return false;
 }
 
-bool Connection::write_some(Outgoing& outgoing) {
+bool SocketConnection::write_some(Outgoing& outgoing) {
   const std::size_t of_head = std::min(outgoing.written, outgoing.head_bytes);
   const std::size_t of_payload = outgoing.written - of_head;
   const ssize_t written =
@@ -98,7 +98,7 @@ bool Connection::write_some(Outgoing& outgoing) {
   return written >= 0;
 }
 
-void Connection::write() {
+void SocketConnection::write() {
   if (is_open() && !stream_.flush() && !stream_.is_blocked()) return lose_stream(errno);
   while (is_open() && !queue_.empty()) {
     Outgoing& next = queue_.front();
@@ -110,11 +110,11 @@ void Connection::write() {
   }
 }
 
-void Connection::end(Outgoing& outgoing) {
+void SocketConnection::end(Outgoing& outgoing) {
   if (outgoing.borrows) events_.sent(outgoing.token);
 }
 
-std::vector<Connection::Outgoing*> Connection::borrowing() {
+std::vector<SocketConnection::Outgoing*> SocketConnection::borrowing() {
   std::vector<Outgoing*> found;
   const auto add = [&found](Outgoing& each) {
     if (each.borrows) found.push_back(&each);
@@ -125,7 +125,7 @@ std::vector<Connection::Outgoing*> Connection::borrowing() {
   return found;
 }
 
-bool Connection::copy_sources(std::size_t most_bytes) {
+bool SocketConnection::copy_sources(std::size_t most_bytes) {
   const std::vector<Outgoing*> all = borrowing();
   std::size_t bytes = 0;
   for (const Outgoing* each : all) bytes += each->payload.size();
@@ -140,7 +140,7 @@ bool Connection::copy_sources(std::size_t most_bytes) {
   return true;
 }
 
-bool Connection::release_delayed() {
+bool SocketConnection::release_delayed() {
   bool any = false;
   while (!delayed_.empty() && is_open() && delayed_.begin()->first <= machine::clock_ns()) {
     Outgoing next = std::move(delayed_.extract(delayed_.begin()).mapped());
@@ -151,19 +151,19 @@ bool Connection::release_delayed() {
   return any;
 }
 
-void Connection::fetch(Parcel& parcel, std::span<std::byte> to, std::uint64_t number) {
+void SocketConnection::fetch(Parcel& parcel, std::span<std::byte> to, std::uint64_t number) {
   if (is_lost_) return events_.fetched(peer_, number, false);
   parcel.to = to, parcel.number = number;
   send_frame(FrameKind::fetch, parcel.parcel);
 }
 
-void Connection::drop(Parcel& parcel) {
+void SocketConnection::drop(Parcel& parcel) {
   const std::uint64_t dropped = parcel.parcel;
   parcels_.erase(dropped);
   send_frame(FrameKind::drop, dropped);
 }
 
-void Connection::lose(const std::string& reason) {
+void SocketConnection::lose(const std::string& reason) {
   if (std::exchange(is_lost_, true)) return;
   stream_.close();
   events_.lost(peer_, reason);
@@ -178,18 +178,18 @@ void Connection::lose(const std::string& reason) {
     }
 }
 
-void Connection::lose_stream(int error) {
+void SocketConnection::lose_stream(int error) {
   const std::string reason = error == 0 ? "Connection reset by remote peer" : stream_.failure(error);
   lose(stream_.is_ready() ? reason : reason + " before TLS had keys: do BEELINE_SECURE and BEELINE_TOKEN differ?");
 }
 
-std::size_t Connection::read_some(std::span<std::byte> to) {
+std::size_t SocketConnection::read_some(std::span<std::byte> to) {
   const ssize_t bytes = stream_.read(to);
   if (const int error = bytes == 0 ? 0 : errno; bytes == 0 || (bytes < 0 && error != EAGAIN)) lose_stream(error);
   return static_cast<std::size_t>(std::max<ssize_t>(bytes, 0));
 }
 
-bool Connection::read() {
+bool SocketConnection::read() {
   bool any = false;
   do any = read_once() || any;
   while (is_open() && stream_.has_input());
@@ -199,7 +199,7 @@ bool Connection::read() {
   return any;
 }
 
-bool Connection::read_once() {
+bool SocketConnection::read_once() {
   if (arriving_ != nullptr) return read_parcel();
   if (begin_ != 0) {
     std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
@@ -212,7 +212,7 @@ bool Connection::read_once() {
   return bytes != 0;
 }
 
-bool Connection::take_frame() {
+bool SocketConnection::take_frame() {
   if (arriving_ != nullptr) return false;
   const std::span<const std::byte> all(buffer_.data() + begin_, end_ - begin_);
   if (all.size() < sizeof(SocketFrame)) return false;
@@ -233,7 +233,7 @@ bool Connection::take_frame() {
   return true;
 }
 
-void Connection::take_message(const SocketFrame& frame, std::span<const std::byte> all) {
+void SocketConnection::take_message(const SocketFrame& frame, std::span<const std::byte> all) {
   const auto message = value_at<NetworkMessage>(all);
   if (frame.kind == FrameKind::message) return events_.received(message, all.subspan(sizeof message));
   const auto [found, is_new] = parcels_.try_emplace(frame.parcel, Parcel{peer_, frame.parcel, frame.bytes});
@@ -242,7 +242,7 @@ void Connection::take_message(const SocketFrame& frame, std::span<const std::byt
   if (const auto unwanted = parcels_.find(frame.parcel); unwanted != parcels_.end()) drop(unwanted->second);
 }
 
-void Connection::take_request(const SocketFrame& frame) {
+void SocketConnection::take_request(const SocketFrame& frame) {
   if (frame.kind == FrameKind::payload) {
     const auto found = parcels_.find(frame.parcel);
     if (found == parcels_.end() || found->second.to.size() != frame.bytes)
@@ -263,13 +263,13 @@ void Connection::take_request(const SocketFrame& frame) {
   write();
 }
 
-bool Connection::read_parcel() {
+bool SocketConnection::read_parcel() {
   const std::size_t bytes = read_some(arriving_->to.subspan(arrived_));
   if (is_open()) take_parcel_bytes(bytes);
   return bytes != 0;
 }
 
-void Connection::take_parcel_bytes(std::size_t bytes) {
+void SocketConnection::take_parcel_bytes(std::size_t bytes) {
   arrived_ += bytes;
   if (arrived_ != arriving_->to.size()) return;
   const Parcel over = *std::exchange(arriving_, nullptr);

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/stream.hpp"
+#include "runtime/tcp_stream.hpp"
 #include "transports/sockets/faults.hpp"
 #include "transports/worker.hpp"
 
@@ -47,13 +47,14 @@ struct Parcel {
 };
 
 /// Used by one thread at a time.
-class Connection {
+class SocketConnection {
  public:
-  Connection(int peer, WorkerEvents& events, SocketFaults& faults) : peer_(peer), events_(events), faults_(faults) {}
+  SocketConnection(int peer, WorkerEvents& events, SocketFaults& faults)
+      : peer_(peer), events_(events), faults_(faults) {}
 
   /// Takes a connection, sends the queued frames, and reads the bytes that have been received.
   ///   first  bytes that are sent before everything else
-  void open(detail::Stream stream, std::vector<std::byte> first);
+  void open(detail::TcpStream stream, std::vector<std::byte> first);
   [[nodiscard]] bool is_open() const { return static_cast<bool>(stream_); }
   [[nodiscard]] bool is_lost() const { return is_lost_; }
   [[nodiscard]] int descriptor() const { return stream_.descriptor(); }
@@ -117,7 +118,7 @@ class Connection {
   const int peer_;
   WorkerEvents& events_;
   SocketFaults& faults_;
-  detail::Stream stream_;
+  detail::TcpStream stream_;
   bool is_lost_ = false;
   std::deque<Outgoing> queue_;
   std::multimap<std::uint64_t, Outgoing> delayed_;  ///< by their time of departure

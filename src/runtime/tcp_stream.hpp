@@ -16,10 +16,10 @@
 namespace beeline::detail {
 
 /// Used by one thread at a time.
-class Stream {
+class TcpStream {
  public:
-  Stream() = default;
-  explicit Stream(FileDescriptor socket, std::unique_ptr<TlsSession> tls = nullptr)
+  TcpStream() = default;
+  explicit TcpStream(FileDescriptor socket, std::unique_ptr<TlsSession> tls = nullptr)
       : socket_(std::move(socket)), tls_(std::move(tls)) {}
 
   [[nodiscard]] int descriptor() const { return socket_.get(); }

@@ -156,7 +156,7 @@ void RemoteKeys::add_footprint(const Command& whole) {
 KeyedPiece* RemoteKeys::piece_for_key(const std::byte* address, KeyedTransfers& worker, bool for_gpu) {
   const EngineClient& client = peers_.memory()->client;
   const std::span<const std::byte> bytes = client.piece_at(address);
-  if (bytes.empty() || (!for_gpu && !client.is_host_memory(bytes.data()))) return nullptr;
+  if (bytes.empty() || bytes.data() == unmapping_ || (!for_gpu && !client.is_host_memory(bytes.data()))) return nullptr;
   if (KeyedPiece* const known = pieces_.at(bytes.data()); known != nullptr)
     return known->is_ending || known->worker != &worker ? nullptr : known;
   KeyedPiece& piece = pieces_.add(bytes);
@@ -197,6 +197,7 @@ void RemoteKeys::give_key(const NetworkMessage& message) {
 }
 
 bool RemoteKeys::end_keys(const std::byte* start) {
+  unmapping_ = start;
   KeyedPiece* const piece = pieces_.at(start);
   if (piece == nullptr) return false;
   piece->is_ending = true;
@@ -222,6 +223,7 @@ void RemoteKeys::unregister(const std::byte* start) {
 
 /// If the unmapping was given up, the keys that other ranks still have stay valid.
 void RemoteKeys::forget(const std::byte* start) {
+  unmapping_ = nullptr;
   KeyedPiece* const piece = pieces_.at(start);
   if (piece == nullptr) return;
   if (piece->registration != nullptr && !holders_of(start).empty())

@@ -81,8 +81,9 @@ class RemoteKeys {
   [[nodiscard]] KeyedPiece* piece_for_key(const std::byte* address, KeyedTransfers& worker, bool for_gpu);
 
   RemotePeers& peers_;
-  std::vector<Table> tables_;  ///< [ranks]
-  KeyedPieces pieces_;         ///< pieces of this rank's memory
+  std::vector<Table> tables_;             ///< [ranks]
+  KeyedPieces pieces_;                    ///< pieces of this rank's memory
+  const std::byte* unmapping_ = nullptr;  ///< start of the piece that is about to be unmapped
   NetworkStatistics statistics_;
 };
 

@@ -463,6 +463,20 @@ TEST_F(RemotePartsWithKeys, TakeKeysBackBeforeMemoryGoes) {
   EXPECT_FALSE(exchange_->keys.end_keys(context_.range)) << "it is unknown now";
 }
 
+/// A rank asks for the first key of a piece between the look for keys and the unmapping.
+TEST_F(RemotePartsWithKeys, GiveNoKeyOfMemoryThatIsAboutToGo) {
+  NetworkMessage ask = from_peer(MessageKind::ask_key, 1);
+  ask.value = 4096;
+  EXPECT_FALSE(exchange_->keys.end_keys(context_.range)) << "no rank has asked";
+  exchange_->receiver.received(ask, {});
+  EXPECT_TRUE(exchange_->keys.holders_of(context_.range).empty());
+  EXPECT_EQ(0, worker_->registered);
+  exchange_->keys.forget(context_.range);
+  ask.number = 2;
+  exchange_->receiver.received(ask, {});
+  EXPECT_EQ(std::vector<int>{1}, exchange_->keys.holders_of(context_.range)) << "of the memory that is there then";
+}
+
 /// The engine of a rank whose device copies, so that the engine's thread does all the work.
 class StagedRemoteEngine : public RemoteParts {
  protected:

@@ -105,6 +105,8 @@ Status World::Implementation::poll_until_over(const char* what, std::int64_t dea
   // Sleeping and waking takes longer than a few yields.
   const std::uint32_t sleeps_from = polling.policy() == WaitPolicy::automatic ? 16 * polling.number() : 0;
   bool released = false;
+  // Such a call does not end the world, also if this process was stopped until after the deadline.
+  const bool times_out = timeout.ns < static_cast<std::uint64_t>(deadline_ns);
   // The thread of a host rank's stream may need this core, and polling without a yield would delay it.
   const bool yields_at_once =
       awaited != nullptr && polling.policy() == WaitPolicy::automatic && !awaited->device().is_gpu();
@@ -117,7 +119,8 @@ Status World::Implementation::poll_until_over(const char* what, std::int64_t dea
     const std::uint64_t now = machine::clock_ns(), waited = now - start;
     const bool interrupted = !released && machine::is_interrupted(now, waited);
     const bool aborted = failures->failed_team(watched) >= 0;
-    if (waited < static_cast<std::uint64_t>(deadline_ns) && (!aborted || released)) {
+    const bool is_late = waited >= static_cast<std::uint64_t>(deadline_ns) && (!times_out || released);
+    if (!is_late && (!aborted || released)) {
       if ((waited >= timeout.ns && !released) || interrupted) return Status::timeout;
       continue;
     }

@@ -69,7 +69,10 @@ class ThreadWorld {
   void refuse_excluded(int rank);
   void end_round(Status status, const std::string& message, Blobs blobs = {});
   void settle();
+  /// Called with `mutex_` held. Returns whether the failure is the first of its culprit.
+  bool record(const WorldFailure& failure);
   void report_to(int rank);
+  void report_to_all();
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -141,18 +144,19 @@ std::vector<int> ThreadWorld::agree_on_survivors(int rank, const detail::Deadlin
   end_round(Status::aborted, detail::asks_message(rank));
   settle();
   const auto over = [&] { return agreement->over || member(rank).health.state == RankState::failed; };
-  if (!detail::wait_until(changed_, lock, deadline, rank, over)) {
-    const auto missing =
-        ranks_where([](const Member& each) { return each.health.state == RankState::healthy && !each.asks; });
-    lock.unlock();
-    for (const int other : missing)
-      fail({other, Status::peer_died, detail::unanswered_message(other, rank, deadline.total_seconds()), rank});
-    lock.lock();
-    changed_.wait(lock, over);  // the last failure has completed the agreement
-  }
+  const bool is_late = !detail::wait_until(changed_, lock, deadline, rank, over);
+  // Under the lock, so that a rank that answers now is not failed after an agreement with it. The last failure
+  // completes the agreement.
+  if (is_late)
+    for (const int other :
+         ranks_where([](const Member& each) { return each.health.state == RankState::healthy && !each.asks; }))
+      record({other, Status::peer_died, detail::unanswered_message(other, rank, deadline.total_seconds()), rank});
   if (!agreement->over) refuse_excluded(rank);
-  lock.unlock();    // an agreement that is over does not change
-  report_to(rank);  // reports every failure that the agreement settles
+  lock.unlock();  // an agreement that is over does not change
+  if (is_late)
+    report_to_all();
+  else
+    report_to(rank);  // reports every failure that the agreement settles
   return agreement->survivors;
 }
 
@@ -196,20 +200,29 @@ void ThreadWorld::report_to(int rank) {
     if (each.culprit != rank || each.noticed_by != rank) member(rank).handler(each.culprit, each.reason);
 }
 
+bool ThreadWorld::record(const WorldFailure& failure) {
+  for (const WorldFailure& known : failures_)
+    if (known.culprit == failure.culprit) return false;
+  RankHealth& health = member(failure.culprit).health;
+  if (health.state == RankState::healthy) health = {RankState::failed, failure.noticed_by, failure.reason};
+  member(failure.culprit).asks = false;
+  failures_.push_back(failure);
+  if (!failure_) failure_ = failure;
+  end_round(failure.status, failure.reason);
+  settle();
+  return true;
+}
+
+void ThreadWorld::report_to_all() {
+  for (int rank = 0; rank < size(); ++rank) report_to(rank);
+}
+
 void ThreadWorld::fail(const WorldFailure& failure) {
   {
     const std::scoped_lock lock(mutex_);
-    for (const WorldFailure& known : failures_)
-      if (known.culprit == failure.culprit) return;
-    RankHealth& health = member(failure.culprit).health;
-    if (health.state == RankState::healthy) health = {RankState::failed, failure.noticed_by, failure.reason};
-    member(failure.culprit).asks = false;
-    failures_.push_back(failure);
-    if (!failure_) failure_ = failure;
-    end_round(failure.status, failure.reason);
-    settle();
+    if (!record(failure)) return;
   }
-  for (int rank = 0; rank < size(); ++rank) report_to(rank);
+  report_to_all();
 }
 
 void ThreadWorld::leave(int rank) {

@@ -26,6 +26,7 @@
 #include "tests/support/check.hpp"
 #include "tests/support/errors.hpp"
 #include "tests/support/split_nodes.hpp"
+#include "tests/support/stopped_process.hpp"
 
 namespace beeline_test::broken_network_test {
 
@@ -242,7 +243,7 @@ TEST(Sources, AreFreeOnceAnAbortIsKnown) {
           return;
         }
         BEELINE_CHECK(wait(Thread{}, world->host_context(), pids.data(), Compare::not_equal, 0, 3) == Status::ok);
-        std::this_thread::sleep_for(50ms);
+        await_stop(static_cast<pid_t>(pids.data()[0]));
         void* const source = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         BEELINE_CHECK(source != MAP_FAILED);
         try {

@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -20,6 +22,7 @@
 #include "tests/support/check.hpp"
 #include "tests/support/errors.hpp"
 #include "tests/support/split_nodes.hpp"
+#include "tests/support/stopped_process.hpp"
 
 namespace beeline_test::calls_across_nodes_test {
 
@@ -150,7 +153,9 @@ TEST(DeviceEngine, OutlastsACommandToASilentRank) {
             };
             world->barrier();
             if (config.rank == silent) ::raise(SIGSTOP);
-            std::this_thread::sleep_for(100ms);
+            std::uint64_t stopped = 0;
+            std::memcpy(&stopped, pids[silent].data(), sizeof stopped);
+            await_stop(static_cast<pid_t>(stopped));
             put(*world, *queues, silent);
             for (int i = 0; i < 1000 && queues->refusals().empty(); ++i) std::this_thread::sleep_for(10ms);
             BEELINE_CHECK_EQ(std::size_t{1}, queues->refusals().size());
@@ -161,8 +166,6 @@ TEST(DeviceEngine, OutlastsACommandToASilentRank) {
             queues.emplace(left, 1, by_device);
             put(left, *queues, 0);
             BEELINE_CHECK(quiet(Thread{}, left.host_context(), queues->channel().queue(0)) == Status::ok);
-            std::uint64_t stopped = 0;
-            std::memcpy(&stopped, pids[silent].data(), sizeof stopped);
             ::kill(static_cast<pid_t>(stopped), SIGKILL);
           },
           split_config(1'000'000'000, "sockets")));
@@ -215,6 +218,60 @@ TEST(Sources, OfPutsToARankThatIsStoppedForAWhile) {
   expect_others_passed(
       2, run_processes(
              ranks, [](const Config& config) { put_to_a_stopped_rank(*World::create(config)); }, all, 60));
+}
+
+/// Repeats a call that times out, until this process was stopped for a second meanwhile. Returns the last status.
+///   announce  tells the rank that stops this process that the calls begin
+Status repeat_until_stopped(const std::function<void()>& announce, const std::function<Status()>& call) {
+  using Clock = std::chrono::steady_clock;
+  auto before = Clock::now();
+  announce();
+  for (Status status = call();; status = call()) {
+    if (status != Status::timeout || Clock::now() - before >= 1s) return status;
+    before = Clock::now();
+  }
+}
+
+/// Stops rank 1 beyond its deadline, once it has announced its calls.
+void stop_rank_1(World& world, const std::uint64_t* announced, std::uint64_t number, std::uint64_t pid) {
+  BEELINE_CHECK(wait(Thread{}, world.host_context(), announced, Compare::equal, number, 1) == Status::ok);
+  std::this_thread::sleep_for(20ms);
+  ::kill(static_cast<pid_t>(pid), SIGSTOP);
+  std::this_thread::sleep_for(1400ms);
+  ::kill(static_cast<pid_t>(pid), SIGCONT);
+}
+
+/// A call whose time-out is shorter than the deadline does not end the world, also if its process stands still until
+/// after the deadline.
+TEST(CallsWithATimeout, BearThatTheirProcessIsStoppedBeyondTheDeadline) {
+  Config config = test_config("cpu");
+  config.deadline_ns = config.stream_deadline_ns = 1'000'000'000;
+  expect_all_passed(run_ranks(
+      WorldKind::processes, 2,
+      [](World& world) {
+        const Timeout brief{50'000'000};
+        const SymmetricArray<std::uint64_t> announced(world, 1);
+        auto pid = static_cast<std::uint64_t>(::getpid());
+        const auto pids = world.allgather(std::as_bytes(std::span(&pid, 1)));
+        std::memcpy(&pid, pids[1].data(), sizeof pid);
+        const auto announce = [&](std::uint64_t number) {
+          return [&, number] { put_value(world.host_context(), announced.data(), number, 0); };
+        };
+        if (world.rank() == 0) stop_rank_1(world, announced.data(), 1, pid);
+        const auto meet = [&] { return world.barrier(brief); };
+        Status status = world.rank() == 0 ? Status::timeout : repeat_until_stopped(announce(1), meet);
+        while (status == Status::timeout) status = meet();
+        if (world.rank() == 0) return stop_rank_1(world, announced.data(), 2, pid);
+        std::atomic<bool> may_end = false;
+        world.stream().enqueue([&] {
+          while (!may_end) std::this_thread::sleep_for(1ms);
+        });
+        status = repeat_until_stopped(announce(2), [&] { return world.synchronize(brief); });
+        may_end = true;
+        BEELINE_CHECK(status == Status::timeout);
+        world.synchronize();
+      },
+      config));
 }
 
 struct DifferentKernel {

@@ -21,6 +21,7 @@
 #include "tests/support/check.hpp"
 #include "tests/support/errors.hpp"
 #include "tests/support/split_nodes.hpp"
+#include "tests/support/stopped_process.hpp"
 
 namespace beeline_test::memory_keys_test {
 
@@ -347,7 +348,7 @@ TEST(RemoteAccess, NeedsNoCpuOfTheTarget) {
           ::raise(SIGSTOP);
         } else {
           BEELINE_CHECK(wait(Thread{}, ctx, words.data(), Compare::not_equal, 0, 1) == Status::ok);
-          std::this_thread::sleep_for(100ms);
+          await_stop(static_cast<pid_t>(words.data()[0]));
           std::fill(mine.begin(), mine.end(), std::byte{2});
           put(Thread{}, ctx, data.data(), mine.data(), bytes, 1);
           std::vector<std::byte> there(bytes);

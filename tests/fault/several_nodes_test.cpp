@@ -24,6 +24,7 @@
 #include "tests/support/random.hpp"
 #include "tests/support/ranks.hpp"
 #include "tests/support/split_nodes.hpp"
+#include "tests/support/stopped_process.hpp"
 
 namespace beeline_test::several_nodes_test {
 
@@ -290,9 +291,11 @@ void with_a_stopped_rank(
             }
             {
               const StoppedProcess stopped(words.data());  // only rank 0 has its number
-              if (config.rank == 0)
+              if (config.rank == 0) {
                 BEELINE_CHECK(wait(Thread{}, world->host_context(), words.data(), Compare::not_equal, 0, victim) ==
                               Status::ok);
+                await_stop(static_cast<pid_t>(*words.data()));  // until then its engine takes what is sent
+              }
               check(*world, memory, words.data() + 1);
               std::this_thread::sleep_for(400ms);  // all have their errors now
             }

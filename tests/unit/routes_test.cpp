@@ -2,7 +2,9 @@
 // A context of a team with more members than it has entries for, and waits for an engine.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
+#include <thread>
 #include <vector>
 
 #include "beeline/beeline.hpp"
@@ -100,6 +102,32 @@ TEST_F(StoppedInWait, WhatCameBeforeTheEndCounts) {
   EXPECT_EQ(Status::ok, wait(abort, true));
   abort_words_[0] = 0;
   EXPECT_EQ(Status::aborted, wait(abort, false));
+}
+
+/// The thread is stopped until both limits have passed: the shorter one counts.
+TEST_F(StoppedInWait, ATimeoutShorterThanTheDeadlineDoesNotEndTheTeam) {
+  context_.deadline_ns = 20'000'000;
+  const Timeout shorter{10'000'000}, longer{30'000'000};
+  const auto wait_for_engine = [this](Timeout timeout) {
+    return detail::await_engine(context_, {true, timeout}, [looks = std::uint32_t{0}]() mutable {
+      if (++looks == 2 * detail::polls_per_look) std::this_thread::sleep_for(std::chrono::milliseconds(40));
+      return false;
+    });
+  };
+  const auto wait_for_word = [this](Timeout timeout) {
+    return poll_until(context_, Awaited{Operation::barrier, 0, 1, 1}, timeout,
+                      [looks = std::uint32_t{0}](std::uint64_t&) mutable {
+                        if (++looks == 2 * detail::polls_per_look)
+                          std::this_thread::sleep_for(std::chrono::milliseconds(40));
+                        return false;
+                      });
+  };
+  EXPECT_EQ(Status::timeout, wait_for_engine(shorter));
+  EXPECT_EQ(Status::deadline, wait_for_engine(longer));
+  EXPECT_EQ(Status::timeout, wait_for_word(shorter));
+  EXPECT_EQ(0u, claims_) << "no failed wait is recorded";
+  EXPECT_EQ(Status::deadline, wait_for_word(longer));
+  EXPECT_NE(0u, claims_);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@
 namespace beeline {
 
 /// A call's own time limit. At the limit the call returns `Status::timeout`; nothing is lost, and a repetition of the
-/// call continues it.
+/// call continues it. A limit of at least the context's deadline has no effect: the deadline ends the call.
 /// Source: GASPI specification, time-out argument (seed 000, 4.3).
 struct Timeout {
   std::uint64_t ns;
@@ -163,13 +163,14 @@ struct WaitState {
 
 /// Checks the abort word and, with `now`, the limits of a wait. If the wait has to end, it polls once more before it
 /// gives up, so that a value that arrived before the end counts. Otherwise a barrier that one rank has completed could
-/// fail on another rank because of what the first rank did next.
+/// fail on another rank because of what the first rank did next. A wait with a time-out shorter than the deadline times
+/// out, also if its thread was stopped until after the deadline: it does not end the team.
 [[nodiscard]] BEELINE_HOST_DEVICE inline WaitState state_of_wait(const Context& ctx, std::uint64_t now, Timeout timeout,
                                                                  std::uint64_t start_ns) {
   WaitState state{Status::ok, start_ns == 0 ? now & ~std::uint64_t{1} : start_ns};
   const std::uint64_t waited = state.waited_ns(now);
   const bool aborted = read_abort_word(ctx) != 0;
-  if (!aborted && waited < ctx.deadline_ns) {
+  if (!aborted && (waited < ctx.deadline_ns || timeout.ns < ctx.deadline_ns)) {
     if (waited >= timeout.ns || (machine::is_interrupted(now, waited) && read_abort_word(ctx) == 0))
       state.status = Status::timeout;
   } else if ((state.start_ns & 1u) == 0) {

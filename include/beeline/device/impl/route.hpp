@@ -88,10 +88,10 @@ BEELINE_HOST_DEVICE Status await_engine(const Context& ctx, EngineWait wait, Rea
     if (start == 0) start = now;
     if (wait.heeds_abort && read_abort_word(ctx) != 0)
       end = Status::aborted;
+    else if (now - start >= wait.timeout.ns && wait.timeout.ns < ctx.deadline_ns)
+      return Status::timeout;  // also if this thread was stopped until after the deadline
     else if (now - start >= ctx.deadline_ns)
       end = Status::deadline;
-    else if (now - start >= wait.timeout.ns)
-      return Status::timeout;
   }
 }
 

@@ -19,8 +19,8 @@ struct BlockCall {
   std::byte* memory = nullptr;
   std::size_t bytes = 0;
   std::uint64_t offset = 0;
-  bool copies = false;  ///< it goes through the page cache: the kernel copies its bytes
-  unsigned tag = 0;     ///< less than the depth; different from those in flight
+  bool is_aside = false;  ///< it copies bytes of the page cache, and the caller has more to do meanwhile
+  unsigned tag = 0;       ///< less than the depth; different from those in flight
 };
 
 struct BlockResult {

@@ -16,6 +16,8 @@ namespace beeline::hpe::detail {
 
 namespace {
 
+/// Shorter transfers are over before other threads have woken up to copy parts of them.
+constexpr std::size_t least_bytes_aside = std::size_t{2} << 20;
 constexpr std::chrono::milliseconds report_period{100};
 constexpr std::chrono::seconds line_period{5};
 /// Calls that do not end by then are left behind.
@@ -110,7 +112,7 @@ void BlockMover::start_call(unsigned index) {
                    .memory = memory_of_call(index),
                    .bytes = slot.block.bytes - slot.moved,
                    .offset = parts_.file.range().offset + slot.block.start + slot.moved,
-                   .copies = !slot.is_direct,
+                   .is_aside = !slot.is_direct && next_block_ < plan_.count() && plan_.bytes() >= least_bytes_aside,
                    .tag = index});
 }
 

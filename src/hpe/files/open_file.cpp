@@ -64,6 +64,12 @@ DirectAlignment direct_alignment_of(int descriptor) {
   return found;
 }
 
+/// Pages of the cache that a part of a file takes.
+std::int64_t pages_of(const FileRange& part) {
+  const std::uint64_t end = (part.end() + cache_page_bytes - 1) / cache_page_bytes;
+  return static_cast<std::int64_t>(end - part.offset / cache_page_bytes);
+}
+
 /// Pages of a part of a file that the cache holds, by `cachestat` of Linux 6.5; -1: the kernel does not say.
 std::int64_t cached_pages(int descriptor, const FileRange& part) {
   constexpr long cachestat = 451;
@@ -176,7 +182,10 @@ void OpenFile::reserve_room() {
 }
 
 void OpenFile::open_direct(FileAccess access) {
-  const bool is_direct = access != FileAccess::buffered && range_.bytes >= cache_page_bytes;
+  const bool is_long = range_.bytes >= cache_page_bytes;
+  const bool looks = is_long && access == FileAccess::automatic && direction_ == FileDirection::reads;
+  const std::int64_t cached = looks ? cached_pages(buffered_.get(), range_) : 0;
+  const bool is_direct = is_long && access != FileAccess::buffered && (!looks || cached < pages_of(range_));
   // O_NONBLOCK was for opening alone: with it some kernels end calls before they have moved anything.
   if (!is_direct || ::fcntl(buffered_.get(), F_SETFL, O_DIRECT) != 0) {
     static_cast<void>(::fcntl(buffered_.get(), F_SETFL, 0));
@@ -187,7 +196,7 @@ void OpenFile::open_direct(FileAccess access) {
   const DirectAlignment asked = direct_alignment_of(direct_.get());
   if (asked.memory != 0) memory_alignment_ = asked.memory;
   offset_alignment_ = std::max<std::size_t>(asked.offset, cache_page_bytes);
-  asks_cache_ = access == FileAccess::automatic && direction_ == FileDirection::reads;
+  asks_cache_ = cached > 0;
 }
 
 int OpenFile::buffered() {
@@ -213,13 +222,8 @@ void OpenFile::refuse_direct() {
   });
 }
 
-bool OpenFile::is_cached(const FileRange& part) {
-  // One look at the whole file suffices if none of it is in the cache.
-  if (asks_cache_ && !std::exchange(has_asked_cache_, true)) asks_cache_ = cached_pages(any(), range_) > 0;
-  if (!asks_cache_) return false;
-  const std::uint64_t first = part.offset / cache_page_bytes,
-                      end = (part.end() + cache_page_bytes - 1) / cache_page_bytes;
-  return cached_pages(any(), part) >= static_cast<std::int64_t>(end - first);
+bool OpenFile::is_cached(const FileRange& part) const {
+  return asks_cache_ && cached_pages(any(), part) >= pages_of(part);
 }
 
 FileDescriptor OpenFile::folder_to_sync() const {

@@ -51,7 +51,7 @@ class OpenFile {
   /// From now on everything goes through the cache: the file system has refused a block.
   void refuse_direct();
   /// Whether the cache holds all of a part of the file, so that copying it is faster than reading the storage.
-  [[nodiscard]] bool is_cached(const FileRange& part);
+  [[nodiscard]] bool is_cached(const FileRange& part) const;
   /// The folder whose fsync makes the name of a new file durable; none for a file that existed.
   [[nodiscard]] FileDescriptor folder_to_sync() const;
 
@@ -76,7 +76,7 @@ class OpenFile {
   FileDescriptor buffered_, direct_;
   std::size_t offset_alignment_ = 4096, memory_alignment_ = 4096;
   bool is_direct_refused_ = false;
-  bool asks_cache_ = false, has_asked_cache_ = false;
+  bool asks_cache_ = false;  ///< whether the cache held a part of the range when the file was opened, but not all
   bool is_new_ = false, is_kept_ = false;
   std::uint64_t former_bytes_ = 0;
 };

@@ -39,11 +39,10 @@ class HostCopies final : public StagedCopies {
 
 class StreamCopies final : public StagedCopies {
  public:
-  StreamCopies(Stream& stream, unsigned slots) : stream_(stream) {
-    for (unsigned i = 0; i < slots; ++i) ended_.push_back(stream.state().own().make_event());
-  }
+  StreamCopies(Stream& stream, unsigned slots) : stream_(stream), ended_(slots) {}
   void start(unsigned slot, std::byte* to, const std::byte* from, std::size_t bytes) override {
     hpe::copy(to, from, bytes, stream_);
+    ended_[slot] = stream_.state().take_event();
     stream_.state().enqueue([&](beeline::Stream& stream) { stream.record(*ended_[slot]); });
   }
   bool is_done(unsigned slot) override {
@@ -63,7 +62,7 @@ class StreamCopies final : public StagedCopies {
 
  private:
   Stream& stream_;
-  std::vector<std::unique_ptr<Event>> ended_;
+  std::vector<std::shared_ptr<Event>> ended_;  ///< [slots] of the slot's latest copy; transfers of the lane reuse them
 };
 
 }  // namespace

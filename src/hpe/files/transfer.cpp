@@ -102,6 +102,7 @@ FileMemory checked_memory(std::byte* address, std::size_t bytes) {
   if (reinterpret_cast<std::uintptr_t>(address) > UINTPTR_MAX - bytes) refuse("no memory is so long");
   const FileMemory memory{address, owner_of(address)};
   const Owner& owner = memory.owner;
+  if (owner.memory == Memory::device) owner.device.require_working();
   const std::size_t left =
       owner.start == nullptr ? bytes : owner.bytes - static_cast<std::size_t>(address - owner.start);
   if (bytes > left) refuse(fmt::format("its memory on {} ends after {}", owner.device.name(), left));

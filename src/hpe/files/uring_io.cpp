@@ -49,7 +49,7 @@ class UringIo final : public BlockIo {
         break;
     }
     // By threads of the kernel: otherwise the submitting thread would copy one block after the other.
-    if (call.copies && call.bytes >= least_copied_aside) io_uring_sqe_set_flags(entry, IOSQE_ASYNC);
+    if (call.is_aside && call.bytes >= least_copied_aside) io_uring_sqe_set_flags(entry, IOSQE_ASYNC);
     io_uring_sqe_set_data64(entry, call.tag);
     ++in_flight_;
   }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <cstdint>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -9,6 +11,7 @@
 #include "hpe/bare_calls.hpp"
 #include "hpe/floating.hpp"
 #include "hpe/report.hpp"
+#include "hpe/small_kernel.hpp"
 
 namespace beeline::bench::hpe {
 
@@ -68,17 +71,22 @@ void measure_blocking(Stream& stream, const Pair& pair, std::size_t bytes) {
   if (stream.device().is_gpu()) add("bare/enqueue_and_wait", waiting);
 }
 
-/// Time of the call alone. The thread waits for the enqueued copies between samples, outside the measured time.
-template <class Enqueue>
-Samples call_time(Stream& stream, const Enqueue& enqueue) {
+/// Time of calls alone, in turns. The thread waits for what they enqueue between samples, outside the measured time.
+template <class... Enqueue>
+std::array<Samples, sizeof...(Enqueue)> call_times(Stream& stream, const Enqueue&... enqueue) {
   constexpr int calls = 200;  // fewer than fill the queue of a GPU's stream
-  Samples samples;
-  samples.operations = calls;
+  std::array<Samples, sizeof...(Enqueue)> samples;
+  for (Samples& each : samples) each.operations = calls;
   for (int sample = -1; sample < sample_count; ++sample) {
-    const double begun = now_s();
-    for (int i = 0; i < calls; ++i) enqueue();
-    if (sample >= 0) samples.values.push_back((now_s() - begun) * 1e6 / calls);
-    stream.synchronize();
+    auto next = samples.begin();
+    const auto take = [&](const auto& call) {
+      const double begun = now_s();
+      for (int i = 0; i < calls; ++i) call();
+      if (sample >= 0) next->values.push_back((now_s() - begun) * 1e6 / calls);
+      stream.synchronize();
+      ++next;
+    };
+    (take(enqueue), ...);
   }
   return samples;
 }
@@ -86,26 +94,41 @@ Samples call_time(Stream& stream, const Enqueue& enqueue) {
 void measure_calls(Stream& stream, const Pair& pair, std::size_t bytes) {
   const auto by_us = [&] { beeline::hpe::copy(pair.to, pair.from, bytes, stream); };
   const auto bare = [&] { bare_enqueue(stream, pair.to, pair.from, bytes); };
-  const auto add = [&](const char* method, const auto& copy) {
-    const Samples samples = call_time(stream, copy);
+  const auto add = [&](const char* method, const Samples& samples, const auto& copy) {
     print({"hpe_call", method, "us", bytes, {{"pair", pair.kinds}}}, samples, is_right(pair, bytes, [&] {
             copy();
             stream.synchronize();
           }));
   };
-  add("hpe/copy", by_us);
-  if (stream.device().is_gpu()) add("bare/cudaMemcpyAsync", bare);
+  if (!stream.device().is_gpu()) return add("hpe/copy", call_times(stream, by_us)[0], by_us);
+  const auto samples = call_times(stream, by_us, bare);
+  add("hpe/copy", samples[0], by_us);
+  add("bare/cudaMemcpyAsync", samples[1], bare);
+}
+
+/// Time of the call that starts a small kernel, and of the same by a bare call.
+void measure_launches(Stream& stream) {
+  constexpr std::size_t words = 8;
+  const DeviceMemory memory(stream.device(), words * sizeof(std::uint32_t));
+  Row row{"hpe_launch", "hpe/launch", "us", 0, {{"pair", "a small kernel"}}};
+  const auto by_us = [&] { launch_small(stream, memory.as<std::uint32_t>(), words); };
+  const auto bare = [&] { bare_launch_small(stream, memory.as<std::uint32_t>(), words); };
+  if (!stream.device().is_gpu()) return print(row, call_times(stream, by_us)[0], std::nullopt);
+  const auto samples = call_times(stream, by_us, bare);
+  print(row, samples[0], std::nullopt);
+  row.method = "bare/cudaLaunchKernel";
+  print(row, samples[1], std::nullopt);
 }
 
 /// Time of the call that makes `stream` wait for `other`, and of the same by bare calls.
 void measure_wait(const std::string& pair, Stream& stream, Stream& other) {
   Row row{"hpe_wait", "hpe/wait_for", "us", 0, {{"pair", pair}}};
-  print(row, call_time(stream, [&] { stream.wait_for(other); }), std::nullopt);
+  print(row, call_times(stream, [&] { stream.wait_for(other); })[0], std::nullopt);
   other.synchronize();
   if (!stream.device().is_gpu() || !other.device().is_gpu()) return;
   BareWait bare(stream, other);
   row.method = "bare/cudaStreamWaitEvent";
-  print(row, call_time(stream, [&] { bare.enqueue(); }), std::nullopt);
+  print(row, call_times(stream, [&] { bare.enqueue(); })[0], std::nullopt);
 }
 
 void measure_waits(Stream& stream, Device other) {
@@ -130,6 +153,7 @@ void measure_copy_calls(const std::vector<std::size_t>& sizes) {
       measure_calls(stream, pair, call_bytes);
     for (const std::size_t bytes : sizes) measure_blocking(stream, pair, bytes);
   }
+  measure_launches(stream);
   measure_waits(stream, devices.back());
 }
 

@@ -92,15 +92,17 @@ void on(int gpu, const std::function<void()>& call) {
   call();
 }
 
-void enqueue_copy(int gpu, void* stream, void* to, const void* from, std::size_t bytes) {
-  // Captures permit copies, so a thread whose current GPU is the stream's needs no `CurrentGpu`, which takes longer. In
-  // the context of another GPU, CUDA refuses to copy an object's memory that only the stream's GPU has mapped.
-  auto* const native = static_cast<cudaStream_t>(stream);
-  std::optional<CurrentGpu> current;
+bool is_current(int gpu) {
   CUcontext context = nullptr;
   check(driver().current_context(&context), "cuCtxGetCurrent");
-  if (context == nullptr || gpu_of(context) != gpu) current.emplace(gpu);
-  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, native), "cudaMemcpyAsync");
+  return context != nullptr && gpu_of(context) == gpu;
+}
+
+void enqueue_copy(int gpu, void* stream, void* to, const void* from, std::size_t bytes) {
+  // In the context of another GPU, CUDA refuses to copy an object's memory that only the stream's GPU has mapped.
+  std::optional<CurrentGpu> current;
+  if (!is_current(gpu)) current.emplace(gpu);
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, static_cast<cudaStream_t>(stream)), "cudaMemcpyAsync");
 }
 
 std::byte* allocate(int gpu, std::size_t bytes) {

@@ -18,6 +18,10 @@ namespace beeline::hpe::gpu {
 /// Runs `call` with the GPU as the calling thread's current device; afterwards the device is the one before.
 void on(int gpu, const std::function<void()>& call);
 
+/// Whether the GPU is the calling thread's current device, and has its context there: calls that captures permit then
+/// need no `on`, which takes longer.
+[[nodiscard]] bool is_current(int gpu);
+
 /// Enqueues a copy between memory that the GPU reaches, none of it pageable, on `stream` (a cudaStream_t of the GPU).
 void enqueue_copy(int gpu, void* stream, void* to, const void* from, std::size_t bytes);
 

@@ -43,12 +43,16 @@ void check_shape(const LaunchOptions& options, unsigned max_threads, const Launc
     text.refuse(Status::invalid_argument, "waits, stream and serialization_key are options of launches in worlds");
 }
 
+std::uint64_t bit_of(int gpu) { return std::uint64_t{1} << gpu % 64; }
+bool is_loaded(const LoadedKernel& kernel, int gpu) {
+  return (kernel.gpus.load(std::memory_order_acquire) & bit_of(gpu)) != 0;
+}
+
 /// Loads the kernel's code on the current GPU, and checks that a block fits.
 void load(LoadedKernel& loaded, int gpu, const LaunchOptions& options, const LaunchText& text) {
-  const std::uint64_t bit = std::uint64_t{1} << gpu % 64;
-  if ((loaded.gpus.load(std::memory_order_acquire) & bit) == 0) {
+  if (!is_loaded(loaded, gpu)) {
     load_kernel(loaded.code, gpu);
-    loaded.gpus.fetch_or(bit, std::memory_order_release);
+    loaded.gpus.fetch_or(bit_of(gpu), std::memory_order_release);
   }
   if (gpu_resident_blocks(loaded.code, options.threads, gpu) == 0)
     text.refuse(Status::no_resource,
@@ -90,13 +94,15 @@ void launch_on_gpu(Stream& stream, const LaunchOptions& options, const std::type
   if (loaded.code.address == nullptr) text.refuse(Status::unavailable, "the calling file is compiled without CUDA");
   check_shape(options, max_gpu_threads, text);
   state.device().require_working();
-  gpu::on(gpu, [&] {
+  const auto start = [&] {
     load(loaded, gpu, options, text);
     state.enqueue_own([&](beeline::Stream& own) {
       start_grid(loaded.code, gpu, {options.blocks, options.threads, own.native(), false}, parameters);
       if (const std::string error = launch_error(); !error.empty()) text.refuse(Status::internal, error);
     });
-  });
+  };
+  if (is_loaded(loaded, gpu) && gpu::is_current(gpu)) return start();  // captures permit launches
+  gpu::on(gpu, start);
 }
 
 }  // namespace beeline::hpe::detail

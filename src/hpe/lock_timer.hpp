@@ -10,13 +10,14 @@
 #include <thread>
 
 #include "beeline/hpe/device.hpp"
+#include "hpe/biased_lock.hpp"
 #include "hpe/tick_clock.hpp"
 
 namespace beeline::hpe::detail {
 
-/// A mutex and its lock times. The times change under the lock; any thread reads them. To unlock takes a plain store:
-/// an atomic exchange would wait until the stores of the call that was made under the lock, such as a GPU's doorbell,
-/// have left the processor. So no thread is woken: those that find the mutex locked poll.
+/// A mutex and its lock times. The times change under the lock; any thread reads them. To unlock takes a plain store,
+/// since an atomic exchange would wait for the stores of the call that was made under the lock (biased_lock.hpp). So no
+/// thread is woken: those that find the mutex locked poll.
 class MeasuredMutex {
  public:
   [[nodiscard]] LockTimes times() const {
@@ -27,12 +28,12 @@ class MeasuredMutex {
   }
 
   void lock() {
-    if (take()) {
+    if (lock_.try_lock()) {
       taken_ = TickClock::now();
       return;
     }
     const std::uint64_t asked = TickClock::now();
-    for (unsigned poll = 0; !take(); ++poll) pause(poll);
+    for (unsigned poll = 0; !lock_.try_lock(); ++poll) pause(poll);
     taken_ = TickClock::now();
     add(waited_, TickClock::between(asked, taken_));
   }
@@ -41,13 +42,10 @@ class MeasuredMutex {
     add(calls_, 1);
     add(held_, held);
     longest_.store(std::max(held, longest_.load(std::memory_order_relaxed)), std::memory_order_relaxed);
-    is_locked_.store(false, std::memory_order_release);
+    lock_.unlock();
   }
 
  private:
-  [[nodiscard]] bool take() {
-    return !is_locked_.load(std::memory_order_relaxed) && !is_locked_.exchange(true, std::memory_order_acquire);
-  }
   /// Calls take microseconds; longer ones, such as those that wait for room in a stream, let others use the core.
   static void pause(unsigned poll) {
     constexpr unsigned polls_without_sleep = 64;
@@ -61,7 +59,7 @@ class MeasuredMutex {
     sum.store(sum.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
   }
 
-  std::atomic<bool> is_locked_{false};
+  BiasedLock lock_;
   std::uint64_t taken_ = 0;
   std::atomic<std::uint64_t> calls_{0}, held_{0}, longest_{0}, waited_{0};  ///< times in ticks
 };

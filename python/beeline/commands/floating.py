@@ -50,7 +50,7 @@ def render(results: list[Event]) -> RenderableType:
     """Calls and copies by kinds of memory; threads and their locks; schemes of copies between devices."""
     measured = measured_of(results)
     tables = []
-    for operation, setting in (("hpe_call", "pair"), ("hpe_copy", "pair"), ("hpe_wait", "pair"),
+    for operation, setting in (("hpe_call", "pair"), ("hpe_copy", "pair"), ("hpe_launch", "pair"), ("hpe_wait", "pair"),
                                ("hpe_threads", "threads"), ("hpe_lock", "threads")):  # fmt: skip
         chosen = [one for one in measured if one["operation"] == operation]
         if chosen:

@@ -27,6 +27,8 @@ constexpr Named measurements[] = {{"calls", beeline::bench::hpe::measure_copy_ca
                                   {"streaming", beeline::bench::hpe::measure_streaming},
                                   {"sparse", beeline::bench::hpe::measure_sparse},
                                   {"scattered", beeline::bench::hpe::measure_scattered},
+                                  {"irregular", beeline::bench::hpe::measure_irregular},
+                                  {"random", beeline::bench::hpe::measure_random},
                                   {"sequential", beeline::bench::hpe::measure_sequential},
                                   {"first_access", beeline::bench::hpe::measure_first_access}};
 

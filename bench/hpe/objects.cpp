@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <numeric>
+#include <random>
 #include <string>
 
 #include "beeline/core/error.hpp"
@@ -165,12 +166,25 @@ constexpr std::size_t words_of_block = (64 << 10) / sizeof(std::uint32_t);
 /// Words that the CPU reads after each kernel: one in `step`.
 struct Positions {
   std::size_t step;
-  bool move;  ///< to another block after each kernel, which does not follow the last one
+  bool move = false;          ///< to other blocks after each kernel
+  bool is_irregular = false;  ///< the words' distances are not equal
   /// Calls `read` with each word after kernel number `kernel`.
   template <class Read>
   void for_each(std::size_t words, std::size_t kernel, const Read& read) const {
-    const std::size_t first = move ? kernel * 37 % (step / words_of_block) * words_of_block : step / 2;
-    for (std::size_t word = first; word < words; word += step) read(word);
+    const std::size_t turn = move ? kernel : 0;
+    for (std::size_t start = 0; start < words; start += step) {
+      const std::size_t word = start + offset(is_irregular ? start / step : 0, turn);
+      if (word < words) read(word);
+    }
+  }
+
+ private:
+  [[nodiscard]] std::size_t offset(std::size_t part, std::size_t turn) const {
+    const std::size_t blocks = step / words_of_block;
+    if (!is_irregular) return move ? turn * 37 % blocks * words_of_block : step / 2;
+    std::minstd_rand numbers(static_cast<std::minstd_rand::result_type>(1 + part + 65'536 * turn));
+    numbers.discard(2);
+    return numbers() % blocks * words_of_block;
   }
 };
 
@@ -255,8 +269,12 @@ void measure_reading(const std::string& operation, std::size_t bytes, const Posi
   measure(row, [&] { return std::make_unique<ReadingManaged>(device, bytes, positions); });
 }
 
-/// Every third block, so that none is fetched ahead, and another third after each kernel, so that none is expected.
-constexpr std::size_t first_accesses = 50, first_step = 3;
+/// Every third block, at distances that no two accesses in a row share, so that none is fetched ahead; and another
+/// third after each kernel, so that none is expected.
+constexpr std::size_t first_accesses = 64, first_step = 3;
+constexpr std::size_t first_block(std::size_t access) {
+  return access * (access + 1) / 2 % first_accesses * first_step;
+}
 
 Row first_access_row(const std::string& method, std::size_t block) {
   return {"hpe_first_access", method, "us", block, {{"block", std::to_string(block)}, {"hint", "none"}}};
@@ -275,7 +293,7 @@ void time_accesses(const Row& row, const std::function<void()>& prepare,
     const std::size_t third = static_cast<std::size_t>(sample + 1) % first_step;
     const double begun = now_s();
     for (std::size_t each = 0; each < first_accesses; ++each)
-      is_right &= access((each * first_step + third) * row.bytes / sizeof(std::uint32_t));
+      is_right &= access((first_block(each) + third) * row.bytes / sizeof(std::uint32_t));
     if (sample >= 0) samples.values.push_back((now_s() - begun) * 1e6 / first_accesses);
   }
   print(row, samples, is_right);
@@ -318,16 +336,25 @@ void measure_streaming(const std::vector<std::size_t>& sizes) {
 }
 
 void measure_sparse(const std::vector<std::size_t>& sizes) {
-  for (const std::size_t bytes : sizes) measure_reading("hpe_sparse", bytes, {100 * words_of_block, false});
+  for (const std::size_t bytes : sizes) measure_reading("hpe_sparse", bytes, {100 * words_of_block});
 }
 
 void measure_scattered(const std::vector<std::size_t>& sizes) {
   for (const std::size_t bytes : sizes) measure_reading("hpe_scattered", bytes, {100 * words_of_block, true});
 }
 
+void measure_irregular(const std::vector<std::size_t>& sizes) {
+  for (const std::size_t bytes : sizes)
+    measure_reading("hpe_irregular", bytes, {.step = 100 * words_of_block, .is_irregular = true});
+}
+
+void measure_random(const std::vector<std::size_t>& sizes) {
+  for (const std::size_t bytes : sizes) measure_reading("hpe_random", bytes, {100 * words_of_block, true, true});
+}
+
 void measure_sequential(const std::vector<std::size_t>& sizes) {
   constexpr std::size_t words_of_line = 16;  // a word of each line of the cache
-  for (const std::size_t bytes : sizes) measure_reading("hpe_sequential", bytes, {words_of_line, false});
+  for (const std::size_t bytes : sizes) measure_reading("hpe_sequential", bytes, {words_of_line});
 }
 
 void measure_first_access(const std::vector<std::size_t>& sizes) {

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <ostream>
 #include <string>
 #include <utility>
 
@@ -43,6 +44,22 @@ const auto host_protocols = testing::Values(beeline::hpe::Protocol::protection, 
 /// The name of a case's protocol.
 const auto protocol_name = [](const testing::TestParamInfo<beeline::hpe::Protocol>& each) {
   return std::string(beeline::hpe::name(each.param));
+};
+
+/// Matches output that has a text exactly once.
+class SaidOnce {
+ public:
+  using is_gtest_matcher = void;
+  explicit SaidOnce(std::string text) : text_(std::move(text)) {}
+  bool MatchAndExplain(const std::string& output, std::ostream* /*explanation*/) const {
+    const std::size_t first = output.find(text_);
+    return first != std::string::npos && output.find(text_, first + 1) == std::string::npos;
+  }
+  void DescribeTo(std::ostream* out) const { *out << "says once: " << text_; }
+  void DescribeNegationTo(std::ostream* out) const { *out << "does not say once: " << text_; }
+
+ private:
+  std::string text_;
 };
 
 /// Runs `kernel(elements, count)` in the order of the stream of a host device, as a launch does. Asynchronous.

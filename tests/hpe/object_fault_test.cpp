@@ -287,7 +287,9 @@ TEST(TrackedObjects, FallBackWithoutRights) {
             second.memory().statistics().protocol == Protocol::protection && second[0] == 3 && first[0] == 0;
         ::_exit(is_right ? 0 : 1);
       },
-      testing::ExitedWithCode(0), "use \"protection\" instead: userfaultfd: Operation not permitted");
+      testing::ExitedWithCode(0),
+      testing::Matcher<const std::string&>(
+          SaidOnce("use \"protection\" instead: userfaultfd: Operation not permitted")));
 }
 
 /// Threads write words of their own while kernels add to all words; at the end each word is the sum.

@@ -68,43 +68,6 @@ TEST_P(Objects, MoveWhatChanges) {
   EXPECT_EQ(object[8], 8u + 1005);
 }
 
-TEST_P(Objects, FetchOnlyTheBlocksThatAreRead) {
-  Object<std::uint64_t> object(64 * words_of_block, options());
-  Stream stream(Device::host());
-  run_on(stream, object, add_to_all(3));
-  for (const std::size_t each : {5, 50, 20}) EXPECT_EQ(object[each * words_of_block], 3u);
-  EXPECT_EQ(object.memory().statistics().fetched_bytes, 3 * block);
-}
-
-/// Blocks that the CPU uses after each kernel are fetched at the first of its accesses.
-TEST_P(Objects, FetchTheBlocksOfRepeatedAccessesTogether) {
-  Object<std::uint64_t> object(64 * words_of_block, options());
-  Stream stream(Device::host());
-  auto fetched = [&, before = std::uint64_t{0}]() mutable {
-    const std::uint64_t all = object.memory().statistics().fetched_bytes;
-    return all - std::exchange(before, all);
-  };
-  const std::size_t same[] = {5, 50, 20};
-  for (std::uint64_t kernel = 1; kernel <= 2; ++kernel) {
-    run_on(stream, object, add_to_all(1));
-    for (const std::size_t each : same) EXPECT_EQ(object[each * words_of_block], kernel);
-    EXPECT_EQ(fetched(), 3 * block);
-  }
-  run_on(stream, object, add_to_all(1));
-  EXPECT_EQ(object[20 * words_of_block], 3u);
-  EXPECT_EQ(fetched(), 3 * block);
-  object[50 * words_of_block] += 1;
-  EXPECT_EQ(object[40 * words_of_block], 3u);
-  EXPECT_EQ(fetched(), block);
-  run_on(stream, object, add_to_all(1));  // two of the three blocks that were used were expected
-  EXPECT_EQ(object[30 * words_of_block], 4u);
-  EXPECT_EQ(object[50 * words_of_block], 5u);
-  EXPECT_EQ(fetched(), 4 * block);
-  run_on(stream, object, add_to_all(1));  // one of the three that were expected was used
-  EXPECT_EQ(object[10 * words_of_block], 5u);
-  EXPECT_EQ(fetched(), block);
-}
-
 TEST_P(Objects, SendOnlyTheBlocksThatAreWritten) {
   Object<std::uint64_t> object(64 * words_of_block, options());
   Stream stream(Device::host());
@@ -114,15 +77,6 @@ TEST_P(Objects, SendOnlyTheBlocksThatAreWritten) {
   EXPECT_EQ(object.memory().statistics().sent_bytes, 3 * block);
   EXPECT_EQ(object[20 * words_of_block], 10u);
   EXPECT_EQ(object[20 * words_of_block + 1], 1u);
-}
-
-TEST_P(Objects, FetchAheadForSequentialAccess) {
-  Object<std::uint64_t> object(256 * words_of_block, options());
-  Stream stream(Device::host());
-  run_on(stream, object, add_to_all(3));
-  const std::uint64_t before = object.memory().statistics().faults;
-  for (std::size_t i = 0; i < object.size(); ++i) ASSERT_EQ(object[i], 3u);
-  EXPECT_LE(object.memory().statistics().faults - before, 20u);  // 1 + 2 + 4 + ... blocks
 }
 
 TEST_P(Objects, AccessesWaitForTheKernel) {

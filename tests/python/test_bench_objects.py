@@ -27,7 +27,7 @@ def test_objects_are_measured_beside_copies(tmp_path: Path) -> None:
     assert events[0]["event"] == "environment"
     results = [one for one in events if one["event"] == "result"]
     measured = {(one["operation"], one["method"]) for one in results if one["available"]}
-    for operation in ("hpe_streaming", "hpe_sparse", "hpe_scattered", "hpe_sequential"):
+    for operation in ("hpe_streaming", "hpe_sparse", "hpe_scattered", "hpe_irregular", "hpe_random", "hpe_sequential"):
         assert {(operation, "object/protection"), (operation, "bare/copy_all")} <= measured
     assert {("hpe_first_access", f"bare/{one}") for one in ("fault", "copy", "fault_and_copy")} <= measured
     assert all(one["verified"] for one in results if one["available"])

@@ -21,7 +21,7 @@ SUMMARY = (
     "coherent objects (beeline::hpe) by protocol, hint and size of blocks, beside explicit copies and "
     "cudaMallocManaged: the CPU writes all or reads a part between kernels; first accesses beside a bare fault"
 )
-MEASUREMENTS = ("streaming", "sparse", "scattered", "sequential", "first_access")
+MEASUREMENTS = ("streaming", "sparse", "scattered", "irregular", "random", "sequential", "first_access")
 
 
 def objects(

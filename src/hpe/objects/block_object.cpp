@@ -17,6 +17,8 @@ namespace beeline::hpe::detail {
 namespace {
 
 constexpr std::size_t most_bytes_ahead = std::size_t{8} << 20;
+/// Of blocks that were used after the kernel before, and so most of them will be: more than of a guess.
+constexpr std::size_t most_bytes_expected = std::size_t{64} << 20;
 
 std::int64_t deadline_of(const ObjectOptions& options) {
   return options.deadline ? options.deadline->count() : Runtime::get().config().stream_deadline_ns;
@@ -41,7 +43,7 @@ BlockObject::BlockObject(std::size_t bytes, const ObjectOptions& options, Device
       blocks_((bytes + block_bytes_ - 1) / block_bytes_),
       ahead_(std::max<std::size_t>(1, most_bytes_ahead / block_bytes_),
              options.hint == Hint::streaming ? blocks_.size() : 1),
-      repeated_(most_bytes_ahead / block_bytes_) {
+      repeated_(blocks_.size(), most_bytes_expected / block_bytes_) {
   const std::size_t whole = blocks_.size() * block_bytes_;
   if (home.is_gpu() && given_memory_ == nullptr) place_.emplace(home, whole);
   const bool is_whole = hint_ == Hint::streaming && options.protocol != Protocol::tracking;
@@ -113,7 +115,7 @@ bool BlockObject::open_if_current(const HostFault& fault) noexcept {
     const Held held(*this);
     const std::size_t block = fault.offset / block_bytes_;
     if (is_closed_ || !blocks_.is_on_host(block) || uses_.are_pending()) return false;
-    make_current(run_from(block), fault.is_write);
+    make_current_ahead(fault);
     return true;
   } catch (const std::exception&) {
     return false;
@@ -133,7 +135,7 @@ FaultResult BlockObject::resolve(const HostFault& fault) noexcept {
       return FaultResult::failed;
     }
     fetch_expected();
-    make_current(run_from(block), fault.is_write);
+    make_current_ahead(fault);
     return FaultResult::resolved;
   } catch (const std::exception& error) {
     refuse(fault.offset, error.what());
@@ -150,10 +152,11 @@ void BlockObject::refuse(std::size_t offset, const char* why) noexcept {
   view_->refuse(offset);
 }
 
-void BlockObject::make_current(Blocks blocks, bool is_write) {
-  fetch(blocks);
+/// Opens blocks that are on the host.
+///   awaited  as in HostView::open
+void BlockObject::open(Blocks blocks, bool is_write, std::size_t awaited) {
   if (is_write) {
-    view_->open(range_of(blocks), Permission::write);
+    view_->open(range_of(blocks), Permission::write, awaited);
     if (view_->tracks_writes()) return;
     for (std::size_t block = blocks.first; block < blocks.end; ++block) blocks_.set_host_alone(block);
     return;
@@ -162,28 +165,47 @@ void BlockObject::make_current(Blocks blocks, bool is_write) {
     const bool is_alone = blocks_.is_on_host_alone(block);  // otherwise the first write must be a fault
     std::size_t next = block + 1;
     while (next < blocks.end && blocks_.is_on_host_alone(next) == is_alone) ++next;
-    view_->open(range_of({block, next}), is_alone ? Permission::write : Permission::read);
+    view_->open(range_of({block, next}), is_alone ? Permission::write : Permission::read, awaited);
     block = next;
   }
 }
 
-/// The block of a fault, and those behind it that are taken ahead, if they are in the same state.
-Blocks BlockObject::run_from(std::size_t block) {
+/// Makes the block of a fault current, and those that are taken ahead, if they are in the same state.
+void BlockObject::make_current_ahead(const HostFault& fault) {
   faults_.fetch_add(1, std::memory_order_relaxed);
-  const std::size_t ahead = ahead_.blocks_from(block);
-  if (ahead == 1) repeated_.note(block);  // others follow it, or are taken with it
-  Blocks run{block, block + 1};
-  const std::size_t end = std::min(block + ahead, blocks_.size());
-  while (run.end < end && blocks_.holders(run.end) == blocks_.holders(block)) ++run.end;
-  return run;
+  const std::size_t block = fault.offset / block_bytes_;
+  SteppedBlocks ahead = ahead_.blocks_from(block);
+  if (ahead.count == 1) repeated_.note(block);  // others follow it, or are taken with it
+  if (fault.is_write && ahead.step != 1 && blocks_.is_on_host(block)) ahead.count = 1;  // there is nothing to fetch
+  const std::uint32_t holders = blocks_.holders(block);
+  std::size_t count = 1;
+  while (count < ahead.count && ahead[count] < blocks_.size() && blocks_.holders(ahead[count]) == holders) ++count;
+  ahead.count = count;
+  if (ahead.step != 1) return make_current(ahead, fault);
+  const Blocks run{block, block + count};
+  fetch(run);
+  open(run, fault.is_write, fault.offset);
+}
+
+/// Blocks apart from each other: only the first one is opened for writes, as the program may write fewer than it reads.
+void BlockObject::make_current(const SteppedBlocks& blocks, const HostFault& fault) {
+  std::uint32_t used = 0;
+  for (std::size_t i = 0; i < blocks.count; ++i) used |= start_fetches({blocks[i], blocks[i] + 1});
+  finish_fetches(used);
+  for (std::size_t i = 0; i < blocks.count; ++i) {
+    blocks_.add_host(blocks[i]);
+    open({blocks[i], blocks[i] + 1}, fault.is_write && i == 0, fault.offset);
+  }
 }
 
 /// Fetches the blocks of repeated accesses together. They stay closed, so that faults show whether they are used.
 void BlockObject::fetch_expected() {
   std::uint32_t used = 0;
-  for (const std::size_t block : repeated_.expected()) used |= start_fetches({block, block + 1});
+  repeated_.for_expected([&](Blocks blocks) { used |= start_fetches(blocks); });
   finish_fetches(used);
-  for (const std::size_t block : repeated_.expected()) blocks_.add_host(block);
+  repeated_.for_expected([&](Blocks blocks) {
+    for (std::size_t block = blocks.first; block < blocks.end; ++block) blocks_.add_host(block);
+  });
 }
 
 void BlockObject::fetch(Blocks blocks) {
@@ -225,7 +247,8 @@ void BlockObject::begin_access(Range range, Access access) {
       throw Error(Status::invalid_argument, fmt::format("a HostAccess to {}: {}", described(), own_device_access));
     held.wait("kernels that use it");
   }
-  make_current(blocks_of(range), access == Access::write);
+  fetch(blocks_of(range));
+  open(blocks_of(range), access == Access::write, memory_->bytes());
   accessors_.add(::gettid());
 }
 

@@ -108,12 +108,13 @@ class BlockObject final : public ObjectState, public CopyingOwner {
   [[nodiscard]] bool passes_host(std::size_t block, unsigned copy) const;
   void fetch_for(Blocks blocks, unsigned copy);
   [[nodiscard]] const std::byte* source_of(std::size_t block) const;
-  [[nodiscard]] Blocks run_from(std::size_t block);
   void fetch_expected();
   void fetch(Blocks blocks);
   [[nodiscard]] std::uint32_t start_fetches(Blocks blocks);
   void finish_fetches(std::uint32_t copies);
-  void make_current(Blocks blocks, bool is_write);
+  void make_current(const SteppedBlocks& blocks, const HostFault& fault);
+  void make_current_ahead(const HostFault& fault);
+  void open(Blocks blocks, bool is_write, std::size_t awaited);
   void begin_child() noexcept;
   [[nodiscard]] Range range_of(Blocks blocks) const {
     return {blocks.first * block_bytes_, (blocks.end - blocks.first) * block_bytes_};

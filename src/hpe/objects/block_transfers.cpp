@@ -70,7 +70,10 @@ const char* BlockObject::awaited_by(const StreamState& stream, bool writes) {
 
 /// Makes blocks current on a device: takes them from the program, and sends what the device lacks.
 void BlockObject::hand_over(Blocks blocks, bool writes, unsigned copy, StreamState& stream, KernelUse& use) {
-  if (writes) repeated_.begin_kernel();
+  if (writes) {
+    repeated_.begin_kernel();
+    ahead_.begin_kernel();
+  }
   close_view(blocks, writes);
   try {
     mark_written(copy);

@@ -76,8 +76,10 @@ FaultResult FaultService::resolve(BlockObject& object, const HostFault& fault) n
   if (is_asleep_.load(std::memory_order_seq_cst)) static_cast<void>(!::write(wakeups_.get(), &one, sizeof one));
   // The service answers: each of its waits has a deadline.
   for (int poll = 0; poll < 2000 && request->state.load(std::memory_order_acquire) != is_done; ++poll) ::sched_yield();
+  std::uint32_t posted = is_posted;
+  request->state.compare_exchange_strong(posted, is_awaited, std::memory_order_acquire);
   while (request->state.load(std::memory_order_acquire) != is_done)
-    static_cast<void>(futex_wait(request->state, is_posted, now_ns() + object.deadline_ns()));
+    static_cast<void>(futex_wait(request->state, is_awaited, now_ns() + object.deadline_ns()));
   const FaultResult result = request->result;
   request->state.store(is_free, std::memory_order_release);
   return result;
@@ -94,14 +96,18 @@ void FaultService::serve() {
 }
 
 /// A program that reads some blocks faults again within microseconds, and waking a thread takes tens of microseconds.
-bool FaultService::is_asked_soon() const noexcept {
+bool FaultService::is_asked_soon() {
   constexpr std::int64_t awake_ns = 50'000;
-  do {
+  for (;;) {
     if (posted_.load(std::memory_order_acquire) != seen_) return true;
     if (!waiting_.empty()) return false;
+    const std::int64_t now = now_ns();
+    const bool awaits_events = now - latest_event_ns_ < awake_ns;
+    if (!awaits_events && now - latest_request_ns_ >= awake_ns) return false;
+    if (awaits_events) take_events();
+    if (!waiting_.empty()) return true;
     ::sched_yield();
-  } while (now_ns() - latest_request_ns_ < awake_ns);
-  return false;
+  }
 }
 
 /// Sleeps until there is something to do, or briefly if threads wait for kernels.
@@ -121,10 +127,10 @@ void FaultService::serve_requests() {
   const std::uint32_t posted = posted_.load(std::memory_order_acquire);
   if (posted == std::exchange(seen_, posted)) return;
   for (Request& request : requests_) {
-    if (request.state.load(std::memory_order_acquire) != is_posted) continue;
+    const std::uint32_t state = request.state.load(std::memory_order_acquire);
+    if (state != is_posted && state != is_awaited) continue;
     request.result = resolve_here(*request.object, request.fault);
-    request.state.store(is_done, std::memory_order_release);
-    futex_wake(request.state);
+    if (request.state.exchange(is_done, std::memory_order_acq_rel) == is_awaited) futex_wake(request.state);
   }
   latest_request_ns_ = now_ns();
 }
@@ -141,12 +147,13 @@ void FaultService::take_events() {
 }
 
 bool FaultService::serve_events() {
-  std::erase_if(waiting_, [](Waiting& thread) {
+  std::erase_if(waiting_, [this](Waiting& thread) {
     const FaultResult result = resolve_here(*thread.object, thread.fault);
     if (result == FaultResult::waiting && now_ns() < thread.until_ns) return false;
     if (result == FaultResult::waiting)
       thread.object->refuse(thread.fault.offset, "kernels that use the object have not ended within its deadline");
     if (result == FaultResult::foreign) thread.object->refuse(thread.fault.offset, "the program may not access it");
+    latest_event_ns_ = now_ns();
     return true;
   });
   return !waiting_.empty();

@@ -41,12 +41,13 @@ class FaultService {
     HostFault fault;
     std::int64_t until_ns;
   };
-  static constexpr std::uint32_t is_free = 0, is_taken = 1, is_posted = 2, is_done = 3;
+  /// `is_awaited`: posted, and its thread sleeps.
+  static constexpr std::uint32_t is_free = 0, is_taken = 1, is_posted = 2, is_awaited = 3, is_done = 4;
 
   [[nodiscard]] Request* take() noexcept;
   void serve();
-  /// Whether a request comes while the thread stays awake after the latest one.
-  [[nodiscard]] bool is_asked_soon() const noexcept;
+  /// Whether a request or an event comes while the thread stays awake after the latest one.
+  [[nodiscard]] bool is_asked_soon();
   void await(bool is_polling);
   void take_events();
   /// Returns whether threads wait for kernels.
@@ -58,7 +59,7 @@ class FaultService {
   std::array<Request, 256> requests_;
   std::atomic<std::uint32_t> posted_{0};  ///< number of requests so far
   std::uint32_t seen_ = 0;                ///< value of `posted_` before the latest look at `requests_`
-  std::int64_t latest_request_ns_ = 0;
+  std::int64_t latest_request_ns_ = 0, latest_event_ns_ = 0;
   std::atomic<bool> is_asleep_{false};  ///< the thread needs a wake-up
   std::vector<Waiting> waiting_;
   std::thread thread_;

@@ -32,7 +32,8 @@ class HostView {
   /// the protocol tracks writes.
   virtual void close(Range range, bool may_read, std::vector<Range>& written) = 0;
   /// Gives access to a range whose pages are current.
-  virtual void open(Range range, Permission permission) = 0;
+  ///   awaited  offset of an access, whose thread may go on before the rest is open; it may lie outside the range
+  virtual void open(Range range, Permission permission, std::size_t awaited) = 0;
   /// Ends the waits of threads in a fault at `offset`, whose block cannot be made current: their access fails. Does
   /// nothing in a protocol whose faults are signals, since the signal's handler reports the failure.
   virtual void refuse(std::size_t offset) noexcept = 0;

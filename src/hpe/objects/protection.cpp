@@ -21,7 +21,7 @@ class ProtectedView final : public HostView {
   void close(Range range, bool may_read, std::vector<Range>&) override {
     protect(range, may_read ? PROT_READ : PROT_NONE);
   }
-  void open(Range range, Permission permission) override {
+  void open(Range range, Permission permission, std::size_t) override {
     protect(range, permission == Permission::write ? PROT_READ | PROT_WRITE : PROT_READ);
   }
   void refuse(std::size_t) noexcept override {}

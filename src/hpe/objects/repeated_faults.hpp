@@ -4,9 +4,13 @@
 /// Which blocks the CPU will use after a kernel, if it uses the same ones each time.
 
 #include <algorithm>
-#include <array>
+#include <bit>
 #include <cstddef>
-#include <span>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "hpe/objects/block_map.hpp"
 
 namespace beeline::hpe::detail {
 
@@ -15,44 +19,56 @@ namespace beeline::hpe::detail {
 /// that signal handlers may use it.
 class RepeatedFaults {
  public:
-  ///   most  blocks to remember; after more faults than these the accesses do not count as repeated
-  explicit RepeatedFaults(std::size_t most) : most_(std::min(most, now_.blocks.size())) {}
+  ///   blocks  of the object
+  ///   most    faults after a kernel; after more the accesses do not count as repeated
+  RepeatedFaults(std::size_t blocks, std::size_t most) : now_(blocks), before_(blocks), most_(most) {}
 
   /// The CPU had a fault at a block. A read and then a write of it count once.
   void note(std::size_t block) {
-    if (now_.has(block)) return;
-    if (now_.count == most_)
-      is_full_ = true;
-    else
-      now_.blocks[now_.count++] = block;
+    std::uint64_t& word = now_.words[block / 64];
+    const std::uint64_t bit = std::uint64_t{1} << block % 64;
+    if ((word & bit) != 0) return;
+    word |= bit;
+    ++now_.count;
   }
   /// A kernel gets the object. Launches between which the CPU had no fault count as one.
   void begin_kernel() {
     if (now_.count == 0) return;
-    const auto again = static_cast<std::size_t>(
-        std::count_if(now_.begin(), now_.end(), [&](std::size_t block) { return before_.has(block); }));
-    is_repeated_ = !is_full_ && 2 * again >= now_.count && 2 * again >= before_.count;
-    before_ = now_;
+    std::size_t again = 0;
+    for (std::size_t i = 0; i < now_.words.size(); ++i)
+      again += static_cast<std::size_t>(std::popcount(now_.words[i] & before_.words[i]));
+    is_repeated_ = now_.count <= most_ && 2 * again >= now_.count && 2 * again >= before_.count;
+    std::swap(now_, before_);
+    std::fill(now_.words.begin(), now_.words.end(), 0);
     now_.count = 0;
-    is_full_ = false;
   }
-  /// The blocks to fetch at the first fault after a kernel; empty at later ones, and if accesses are not repeated.
-  [[nodiscard]] std::span<const std::size_t> expected() const {
-    return now_.count == 0 && is_repeated_ ? std::span(before_.blocks).first(before_.count)
-                                           : std::span<const std::size_t>();
+  /// Calls `call(Blocks)` for the blocks to fetch at the first fault after a kernel, neighbouring ones together; not at
+  /// later faults, and not if accesses are not repeated.
+  template <class Call>
+  void for_expected(const Call& call) const {
+    if (now_.count != 0 || !is_repeated_) return;
+    Blocks run;
+    for (std::size_t i = 0; i < before_.words.size(); ++i)
+      for (std::uint64_t left = before_.words[i]; left != 0; left &= left - 1) {
+        const std::size_t block = i * 64 + static_cast<std::size_t>(std::countr_zero(left));
+        if (block != run.end) {
+          if (!run.is_empty()) call(run);
+          run.first = block;
+        }
+        run.end = block + 1;
+      }
+    if (!run.is_empty()) call(run);
   }
 
  private:
   struct Faults {
-    std::array<std::size_t, 128> blocks{};
+    explicit Faults(std::size_t blocks) : words((blocks + 63) / 64) {}
+    std::vector<std::uint64_t> words;  ///< a bit for each block of the object
     std::size_t count = 0;
-    [[nodiscard]] const std::size_t* begin() const { return blocks.data(); }
-    [[nodiscard]] const std::size_t* end() const { return blocks.data() + count; }
-    [[nodiscard]] bool has(std::size_t block) const { return std::find(begin(), end(), block) != end(); }
   };
   Faults now_, before_;  ///< since the latest kernel, and between the kernels before it
   const std::size_t most_;
-  bool is_full_ = false, is_repeated_ = false;
+  bool is_repeated_ = false;
 };
 
 }  // namespace beeline::hpe::detail

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
 #include <algorithm>
 #include <mutex>
 #include <vector>
@@ -27,12 +29,18 @@ class TrackedView final : public HostView {
       set_open(open, false);
     });
   }
-  void open(Range range, Permission) override {
+  void open(Range range, Permission, std::size_t awaited) override {
+    const Range page = page_at(awaited);
     // A page of an open block that has lost its entry, as reclaimed memory does, may have been written.
-    for_runs(range, true, [&](Range open) { faults_.map(memory_.program() + open.offset, open.bytes, false); });
+    for_runs(range, true, [&](Range open) {
+      if (is_inside(page, open)) map(page, false);
+    });
     for_runs(range, false, [&](Range closed) {
-      faults_.map(memory_.program() + closed.offset, closed.bytes, true);
-      set_open(closed, true);
+      set_open(closed, true);  // before pages are mapped: if not all can be, later accesses map the others
+      if (!is_inside(page, closed)) return map(closed, true);
+      map(page, true);
+      map({closed.offset, page.offset - closed.offset}, true);
+      map({page.end(), closed.end() - page.end()}, true);
     });
   }
   void refuse(std::size_t page) noexcept override {
@@ -47,6 +55,14 @@ class TrackedView final : public HostView {
   bool tracks_writes() const override { return true; }
 
  private:
+  static Range page_at(std::size_t offset) {
+    static const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    return {offset / bytes * bytes, bytes};
+  }
+  static bool is_inside(Range page, Range range) { return page.offset >= range.offset && page.end() <= range.end(); }
+  void map(Range range, bool notes_writes) const {
+    if (range.bytes > 0) faults_.map(memory_.program() + range.offset, range.bytes, notes_writes);
+  }
   /// Calls `call(Range)` for each run of blocks of the range that are open, or are not.
   template <class Call>
   void for_runs(Range range, bool open, const Call& call) {

@@ -134,6 +134,7 @@ bool Userfaults::set_marks(std::byte* start, std::size_t bytes, std::uint64_t mo
 }
 
 void Userfaults::map(std::byte* start, std::size_t bytes, bool notes_writes) const {
+  bool was_mapped = false;
   for (std::size_t done = 0; done < bytes;) {
     uffdio_continue request{};
     request.range = {number(start + done), bytes - done};
@@ -144,8 +145,10 @@ void Userfaults::map(std::byte* start, std::size_t bytes, bool notes_writes) con
     if (result == 0 || error == EAGAIN) continue;
     if (error != EEXIST) fail("UFFDIO_CONTINUE", bytes);
     if (request.mapped <= 0) done += page_bytes();
+    was_mapped = true;
   }
-  uffdio_range range{number(start), bytes};  // threads may wait for pages that were mapped already
+  if (!was_mapped) return;  // the kernel wakes the threads that wait for pages that it maps
+  uffdio_range range{number(start), bytes};
   if (::ioctl(faults_.get(), UFFDIO_WAKE, &range) != 0) fail("UFFDIO_WAKE", bytes);
 }
 
@@ -164,6 +167,7 @@ void Userfaults::unmap(std::byte* start, std::size_t bytes, const std::byte* bas
     for (int each = 0; each < found; ++each) {
       const PageRegion& region = regions[static_cast<std::size_t>(each)];
       const std::size_t offset = region.start - number(base), length = region.end - region.start;
+      mark(start + (region.start - number(start)), length);  // the others have kept their marks
       if (!written.empty() && written.back().end() == offset)
         written.back().bytes += length;
       else
@@ -171,7 +175,6 @@ void Userfaults::unmap(std::byte* start, std::size_t bytes, const std::byte* bas
     }
     from = scan.walk_end;
   }
-  mark(start, bytes);
 }
 
 bool Userfaults::poison(std::byte* page) const noexcept {

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Wrong uses of objects and files that are refused before anything is touched.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <vector>
+
+#include "beeline/hpe/files.hpp"
+#include "beeline/hpe/memory.hpp"
+#include "beeline/hpe/object.hpp"
+#include "beeline/hpe/stream.hpp"
+#include "tests/hpe/file_folder.hpp"
+#include "tests/hpe/object_cases.hpp"
+#include "tests/support/errors.hpp"
+
+namespace beeline_test::refusals {
+
+namespace {
+
+using namespace beeline::hpe;
+using beeline::Status;
+
+class RangesOfObjects : public EachProtocol {};
+INSTANTIATE_TEST_SUITE_P(Host, RangesOfObjects, host_protocols, protocol_name);
+
+/// Two objects, of which one may lie behind the other: a range never goes on in the next one.
+TEST_P(RangesOfObjects, EndWithTheObject) {
+  const FileFolder folder;
+  const std::vector<std::byte> data(4 * block, std::byte{7});
+  make_file(folder / "file", data);
+  Object<char> object(2 * block, options()), next(2 * block, options());
+  Stream stream(Device::host());
+  std::byte* const middle = reinterpret_cast<std::byte*>(object.data()) + block;
+  const auto is_refused = [](const auto& call) {
+    check_error(Status::invalid_argument, {"4097 bytes", "ends after 4096"}, call);
+  };
+  is_refused([&] { read_file(folder / "file", middle, block + 1); });
+  is_refused([&] { read_file(folder / "file", middle, block + 1, stream); });
+  is_refused([&] { write_file(folder / "new", middle, block + 1); });
+  is_refused([&] { write_file(folder / "new", middle, block + 1, stream); });
+  EXPECT_FALSE(std::filesystem::exists(folder / "new"));
+  const auto is_access_refused = [&](std::size_t first, std::size_t count) {
+    check_error(Status::invalid_argument, {"the object at", "has 8192"},
+                [&] { const HostAccess access(object, first, count, Access::write); });
+  };
+  is_access_refused(block, block + 1);
+  is_access_refused(2 * block + 1, 0);
+  is_access_refused(1, ~std::size_t{0});
+  is_access_refused(0, 0);
+  stream.synchronize();
+  for (const Object<char>* each : {&object, &next})
+    EXPECT_EQ(std::count(each->begin(), each->end(), 0), static_cast<std::ptrdiff_t>(2 * block));
+}
+
+/// The last case that uses this device: it stays lost.
+TEST(Files, AndTheMemoryOfALostDevice) {
+  const FileFolder folder;
+  const std::vector<std::byte> data(block, std::byte{7});
+  make_file(folder / "file", data);
+  const Device lost = Device::host(57);
+  const DeviceMemory memory(lost, block);
+  std::fill_n(memory.data(), block, std::byte{1});
+  Stream other(Device::host());
+  simulate_loss(lost);
+  const auto is_refused = [](const auto& call) {
+    check_error(Status::unavailable, {"host device 57 cannot be used any more", "disappeared"}, call);
+  };
+  is_refused([&] { read_file(folder / "file", memory.data(), block); });
+  is_refused([&] { read_file(folder / "file", memory.data(), block, other); });
+  is_refused([&] { write_file(folder / "new", memory.data(), block); });
+  is_refused([&] { write_file(folder / "file", memory.data(), block, other); });
+  other.synchronize();
+  EXPECT_FALSE(std::filesystem::exists(folder / "new"));
+  EXPECT_EQ(content_of(folder / "file"), data);
+  EXPECT_EQ(std::count(memory.data(), memory.data() + block, std::byte{1}), static_cast<std::ptrdiff_t>(block));
+}
+
+}  // namespace
+
+}  // namespace beeline_test::refusals

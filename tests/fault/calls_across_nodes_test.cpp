@@ -128,7 +128,7 @@ TEST(AbsentRank, IsNamedByCallsInKernelsOnOtherNodes) {
           BEELINE_CHECK_CONTAINS(error.what(), "deadline");
         }
       },
-      split_config(1'000'000'000)));
+      split_config(2'000'000'000)));  // also for the set-up of UCX in four processes, on a busy machine
 }
 
 /// A device engine refuses a command that a silent rank does not complete. Its own rank goes on.

@@ -479,7 +479,7 @@ TEST(AbsentRank, EndsCallsAcrossNodesByTheirDeadline) {
                                    is_message ? "receive on rank 1" : "collective on rank 1 in allreduce");
           }
         },
-        split_config(700'000'000)));
+        split_config(1'500'000'000)));  // also for the set-up of UCX, on a busy machine
 }
 
 /// Ports at which this process listens, on IPv4.

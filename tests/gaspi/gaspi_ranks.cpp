@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <new>
 #include <optional>
 
 namespace beeline_test {
@@ -94,17 +95,45 @@ std::string logged_by(const std::function<void()>& body) {
   return error.text();
 }
 
-gaspi_return_t repeat(const std::function<gaspi_return_t(gaspi_timeout_t)>& call, int* timeouts,
-                      gaspi_timeout_t timeout_ms) {
+gaspi_return_t repeat(const std::function<gaspi_return_t(gaspi_timeout_t)>& call, gaspi_timeout_t timeout_ms) {
   using Clock = std::chrono::steady_clock;
   const auto end = Clock::now() + std::chrono::seconds(20);
-  for (int count = 0;; ++count) {
+  for (;;) {
     const gaspi_return_t result = call(timeout_ms);
-    if (timeouts != nullptr) *timeouts = count;
     if (result != GASPI_TIMEOUT) return result;
     if (Clock::now() > end) throw CheckFailure("a call still returns GASPI_TIMEOUT after 20 s");
     if (timeout_ms == GASPI_TEST) std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
+}
+
+namespace {
+
+std::atomic<int>* share_count() {
+  using Count = std::atomic<int>;
+  void* const memory = mmap(nullptr, sizeof(Count), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  BEELINE_CHECK(memory != MAP_FAILED);
+  return new (memory) Count(0);
+}
+
+}  // namespace
+
+Latecomer::Latecomer(int others) : timeouts_(share_count()), others_(others) {}
+Latecomer::~Latecomer() { munmap(timeouts_, sizeof *timeouts_); }
+
+void Latecomer::make(bool is_late, const std::function<gaspi_return_t(gaspi_timeout_t)>& call,
+                     gaspi_timeout_t timeout_ms) {
+  ++calls_;
+  if (is_late) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (*timeouts_ < calls_ * others_) {
+      if (std::chrono::steady_clock::now() > end) throw CheckFailure("the others' calls have not timed out after 20 s");
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  } else {
+    GASPI_EXPECT(GASPI_TIMEOUT, call(timeout_ms));
+    ++*timeouts_;
+  }
+  GASPI_OK(repeat(call, timeout_ms));
 }
 
 gaspi_notification_t take_notification(gaspi_segment_id_t segment, gaspi_notification_id_t id) {

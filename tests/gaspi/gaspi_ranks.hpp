@@ -5,6 +5,7 @@
 
 #include <GASPI.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <string>
@@ -40,10 +41,27 @@ void expect_gaspi_without(int victim, const GaspiRanks& how, const std::function
 /// Calls `body`, and returns what this process meanwhile wrote to standard error.
 [[nodiscard]] std::string logged_by(const std::function<void()>& body);
 
-/// Repeats a call with a short time-out until it returns something else than GASPI_TIMEOUT, at most 20 s. Returns that,
-/// and the number of time-outs in `*timeouts`.
-[[nodiscard]] gaspi_return_t repeat(const std::function<gaspi_return_t(gaspi_timeout_t)>& call, int* timeouts = nullptr,
+/// Repeats a call with a short time-out until it returns something else than GASPI_TIMEOUT, at most 20 s.
+[[nodiscard]] gaspi_return_t repeat(const std::function<gaspi_return_t(gaspi_timeout_t)>& call,
                                     gaspi_timeout_t timeout_ms = 5);
+
+/// For calls of several ranks of which one is late: it calls when the calls of all others have timed out. Made before
+/// the ranks, which share the count of these time-outs.
+class Latecomer {
+ public:
+  ///   others  number of ranks that wait for the late one in each call
+  explicit Latecomer(int others);
+  ~Latecomer();
+  Latecomer(const Latecomer&) = delete;
+  Latecomer& operator=(const Latecomer&) = delete;
+  /// Makes this rank's part of the next call: repeats `call(timeout_ms)` until it succeeds.
+  void make(bool is_late, const std::function<gaspi_return_t(gaspi_timeout_t)>& call, gaspi_timeout_t timeout_ms = 5);
+
+ private:
+  std::atomic<int>* const timeouts_;  ///< in memory of all ranks
+  const int others_;
+  int calls_ = 0;  ///< made by this rank
+};
 
 /// A segment of all ranks with zeros, and its memory in this process.
 template <class T = std::uint64_t>

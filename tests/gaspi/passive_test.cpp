@@ -44,7 +44,8 @@ TEST(GaspiPassive, MessagesOfAllRanksAreReceived) {
 }
 
 TEST(GaspiPassive, BothEndsContinueAfterATimeout) {
-  expect_gaspi({}, [](int rank) {
+  Latecomer latecomer(1);
+  expect_gaspi({}, [&](int rank) {
     std::uint64_t* const memory = make_segment(0, 16);
     gaspi_size_t most = 0;
     GASPI_OK(gaspi_passive_transfer_size_max(&most));
@@ -53,15 +54,10 @@ TEST(GaspiPassive, BothEndsContinueAfterATimeout) {
       memory[0] = 5;
       memory[8] = 0;
       GASPI_OK(gaspi_barrier(GASPI_GROUP_ALL, GASPI_BLOCK));
-      int timeouts = 0;
       gaspi_rank_t sender = 99;
-      if (rank == late) std::this_thread::sleep_for(100ms);
-      if (rank == 0)
-        GASPI_OK(repeat([](gaspi_timeout_t limit) { return gaspi_passive_send(0, 0, 1, 8, limit); }, &timeouts));
-      else
-        GASPI_OK(
-            repeat([&](gaspi_timeout_t limit) { return gaspi_passive_receive(0, 64, &sender, 8, limit); }, &timeouts));
-      if (rank != late) BEELINE_CHECK(timeouts > 0);
+      latecomer.make(rank == late, [&](gaspi_timeout_t limit) {
+        return rank == 0 ? gaspi_passive_send(0, 0, 1, 8, limit) : gaspi_passive_receive(0, 64, &sender, 8, limit);
+      });
       if (rank == 1) BEELINE_CHECK(sender == 0 && memory[8] == 5);
     }
     if (rank == 1) {
@@ -219,7 +215,7 @@ TEST(GaspiAtomics, OnMemoryOfAnotherProgram) {
       for (std::uint64_t turn = 0; turn < turns; ++turn) {
         gaspi_atomic_value_t old = 99;
         const auto add = [&](gaspi_timeout_t limit) { return gaspi_atomic_fetch_add(3, 16, 1, 5, &old, limit); };
-        GASPI_OK(turn % 2 == 0 ? add(GASPI_BLOCK) : repeat(add, nullptr, turn % 4 == 1 ? GASPI_TEST : 1));
+        GASPI_OK(turn % 2 == 0 ? add(GASPI_BLOCK) : repeat(add, turn % 4 == 1 ? GASPI_TEST : 1));
         drawn.push_back(old);
       }
       BEELINE_CHECK(std::is_sorted(drawn.begin(), drawn.end(), std::less_equal<>()));

@@ -165,7 +165,7 @@ TEST(GaspiQueues, AreSharedByThreads) {
             const gaspi_offset_t offset = 8 * (thread * writes + i);
             GASPI_OK(gaspi_write(1, offset, peer, 0, offset, 8, 0, GASPI_BLOCK));
             if (i % 10 == 9)
-              GASPI_OK(repeat([](gaspi_timeout_t limit) { return gaspi_wait(0, limit); }, nullptr,
+              GASPI_OK(repeat([](gaspi_timeout_t limit) { return gaspi_wait(0, limit); },
                               thread % 2 == 0 ? GASPI_TEST : GASPI_BLOCK));
           }
         });

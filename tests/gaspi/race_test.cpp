@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "tests/gaspi/gaspi_ranks.hpp"
+#include "tests/support/stopped_process.hpp"
 
 namespace beeline_test::gaspi_race_test {
 
@@ -170,7 +171,7 @@ TEST(GaspiDeathOfAnother, RepeatsNoAtomic) {
 TEST(GaspiPing, ContinuesAfterATimeoutOfNothing) {
   expect_gaspi({.ranks = 2}, [](int rank) {
     const auto peer = static_cast<gaspi_rank_t>(1 - rank);
-    GASPI_OK(repeat([=](gaspi_timeout_t limit) { return gaspi_proc_ping(peer, limit); }, nullptr, GASPI_TEST));
+    GASPI_OK(repeat([=](gaspi_timeout_t limit) { return gaspi_proc_ping(peer, limit); }, GASPI_TEST));
   });
 }
 
@@ -240,18 +241,32 @@ void stop_this_process() {
   ::kill(process, SIGSTOP);
 }
 
+/// The process of rank 1, for rank 0. Collective; overwrites the first two words of segment 0.
+pid_t process_of_rank_1(int rank) {
+  std::uint64_t* const memory = segment_memory(0);
+  memory[0] = static_cast<std::uint64_t>(::getpid());
+  GASPI_OK(gaspi_barrier(GASPI_GROUP_ALL, GASPI_BLOCK));
+  if (rank == 0) {
+    GASPI_OK(gaspi_read(0, 8, 1, 0, 0, 8, 0, GASPI_BLOCK));
+    GASPI_OK(gaspi_wait(0, GASPI_BLOCK));
+  }
+  GASPI_OK(gaspi_barrier(GASPI_GROUP_ALL, GASPI_BLOCK));
+  return static_cast<pid_t>(memory[1]);
+}
+
 /// A process on another node that is stopped holds no call longer than its time-out; the same calls
 /// continue afterwards, and an atomic is done once.
 TEST(GaspiStoppedPeer, HoldsReadsAndAtomicsForTheirTimeout) {
   expect_gaspi({.nodes = 2}, [](int rank) {
     constexpr gaspi_timeout_t limit = 50;
     std::uint64_t* const memory = make_segment(0, 16);
+    const pid_t stopped = process_of_rank_1(rank);
     memory[0] = static_cast<std::uint64_t>(rank) + 40;
     GASPI_OK(gaspi_barrier(GASPI_GROUP_ALL, GASPI_BLOCK));
     if (rank == 1) {
       stop_this_process();
     } else {
-      std::this_thread::sleep_for(200ms);
+      await_stop(stopped);
       gaspi_atomic_value_t old = 99;
       const auto start = std::chrono::steady_clock::now();
       GASPI_EXPECT(GASPI_TIMEOUT, gaspi_atomic_fetch_add(0, 64, 1, 3, &old, limit));
@@ -259,9 +274,9 @@ TEST(GaspiStoppedPeer, HoldsReadsAndAtomicsForTheirTimeout) {
       GASPI_EXPECT(GASPI_TIMEOUT, gaspi_read(0, 8, 1, 0, 0, 8, 0, limit));
       BEELINE_CHECK(std::chrono::steady_clock::now() - start < longest_call);
       const auto add = [&](gaspi_timeout_t within) { return gaspi_atomic_fetch_add(0, 64, 1, 3, &old, within); };
-      GASPI_OK(repeat(add, nullptr, limit));
+      GASPI_OK(repeat(add, limit));
       BEELINE_CHECK_EQ(gaspi_atomic_value_t{0}, old);
-      GASPI_OK(repeat([](gaspi_timeout_t within) { return gaspi_read(0, 8, 1, 0, 0, 8, 0, within); }, nullptr, limit));
+      GASPI_OK(repeat([](gaspi_timeout_t within) { return gaspi_read(0, 8, 1, 0, 0, 8, 0, within); }, limit));
       GASPI_OK(gaspi_wait(0, GASPI_BLOCK));
       BEELINE_CHECK_EQ(std::uint64_t{41}, memory[1]);
       const gaspi_segment_id_t segments[] = {0, 0};
@@ -271,7 +286,7 @@ TEST(GaspiStoppedPeer, HoldsReadsAndAtomicsForTheirTimeout) {
           [&](gaspi_timeout_t within) {
             return gaspi_read_list_notify(2, segments, local, 1, segments, remote, sizes, 0, 5, 0, within);
           },
-          nullptr, GASPI_TEST));
+          GASPI_TEST));
       BEELINE_CHECK_EQ(1U, take_notification(0, 5));
       BEELINE_CHECK(memory[2] == 41 && memory[3] == 3);
     }
@@ -287,14 +302,14 @@ TEST(GaspiStoppedPeer, HoldsWritesForTheirTimeout) {
     constexpr gaspi_number_t listed = 200;
     constexpr gaspi_offset_t writes = 700;
     std::uint64_t* const memory = make_segment(0, 2 * writes);
-    GASPI_OK(gaspi_barrier(GASPI_GROUP_ALL, GASPI_BLOCK));
+    const pid_t stopped = process_of_rank_1(rank);
     if (rank == 1) {
       stop_this_process();
       BEELINE_CHECK_EQ(9U, take_notification(0, 0));
       for (gaspi_offset_t i = 0; i < writes; ++i) BEELINE_CHECK_EQ(i + 1, memory[writes + i]);
       return;
     }
-    std::this_thread::sleep_for(200ms);
+    await_stop(stopped);
     for (gaspi_offset_t i = 0; i < writes; ++i) memory[i] = i + 1;
     int timeouts = 0;
     const auto in_time = [&](const std::function<gaspi_return_t(gaspi_timeout_t)>& call) {

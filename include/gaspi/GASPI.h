@@ -85,7 +85,8 @@ gaspi_return_t gaspi_segment_alloc(gaspi_segment_id_t segment_id, gaspi_size_t s
 /// Makes this rank's segment known to `rank`, which needs no call. (7.2.2)
 gaspi_return_t gaspi_segment_register(gaspi_segment_id_t segment_id, gaspi_rank_t rank, gaspi_timeout_t timeout_ms);
 /// `gaspi_segment_alloc`, `gaspi_segment_register` with all members of `group`, and `gaspi_barrier`. Collective over
-/// the group. (7.2.3)
+/// the group. Members without memory for their part get GASPI_ERR_MEMALLOC, and have no segment; the others succeed.
+/// (7.2.3)
 gaspi_return_t gaspi_segment_create(gaspi_segment_id_t segment_id, gaspi_size_t size, gaspi_group_t group,
                                     gaspi_timeout_t timeout_ms, gaspi_alloc_t alloc_policy);
 /// As `gaspi_segment_alloc`, with `size` bytes of the program's at `pointer`, which live until `gaspi_segment_delete`.
@@ -239,14 +240,14 @@ gaspi_return_t gaspi_atomic_compare_swap(gaspi_segment_id_t segment_id, gaspi_of
 /// Waits until all members of the group have called it. It does not complete queues. (11.2.1)
 gaspi_return_t gaspi_barrier(gaspi_group_t group, gaspi_timeout_t timeout_ms);
 /// Combines the members' vectors, element by element, in the order of ranks; all members get the same bits.
-///   buffer_send     [num], any host memory, read in the first call
-///   buffer_receive  [num], any host memory, may be `buffer_send`
+///   buffer_send     [num], any memory of the host or the rank's GPU, read in the first call
+///   buffer_receive  [num], likewise, may be `buffer_send`
 ///   num             1 to `gaspi_allreduce_elem_max` (GASPI_ERR_INV_NUM)
-/// (11.3.1)
+/// GASPI_ERROR on all members, without a result, if their calls differ in number, type, or operation. (11.3.1)
 gaspi_return_t gaspi_allreduce(gaspi_const_pointer_t buffer_send, gaspi_pointer_t buffer_receive, gaspi_number_t num,
                                gaspi_operation_t operation, gaspi_datatype_t datatype, gaspi_group_t group,
                                gaspi_timeout_t timeout_ms);
-/// `gaspi_allreduce` by a function of the program.
+/// `gaspi_allreduce` by a function of the program; members' functions are not compared.
 ///   num, element_size  together at most `gaspi_allreduce_buf_size` bytes (GASPI_ERR_INV_SIZE)
 ///   reduce_state       passed to `reduce_operation`; may be null
 /// (11.4.1)

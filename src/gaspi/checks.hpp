@@ -16,7 +16,7 @@ namespace beeline::gaspi {
 /// Requires a rank of the world.
 inline void require_rank(const Process& process, gaspi_rank_t rank) {
   if (static_cast<int>(rank) >= process.size()) [[unlikely]]
-    refuse(GASPI_ERR_INV_RANK, fmt::format("rank {} of {} ranks", rank, process.size()));
+    refuse(GASPI_ERR_INV_RANK, fmt::format("there is no rank {}: ranks are 0 to {}", rank, process.size() - 1));
 }
 
 /// Requires a rank of the world that has not failed and is connected.
@@ -31,8 +31,8 @@ inline void require_peer(const Process& process, gaspi_rank_t rank) {
 /// Requires notifications `first` to `first` + `count` - 1 of a segment.
 inline void require_notifications(gaspi_notification_id_t first, std::uint64_t count) {
   if (first + count > configuration().notification_num) [[unlikely]]
-    refuse(GASPI_ERR_INV_NOTIF_ID,
-           fmt::format("notifications {} to {} of {}", first, first + count - 1, configuration().notification_num));
+    refuse(GASPI_ERR_INV_NOTIF_ID, fmt::format("there are no notifications {} to {}: a segment has 0 to {}", first,
+                                               first + count - 1, configuration().notification_num - 1));
 }
 
 /// Whether the bytes `offset` to `offset` + `size` - 1 lie within `bytes`.

@@ -126,7 +126,7 @@ struct Vectors {
   gaspi_pointer_t destination;
 };
 
-Result reduce(Process& process, gaspi_group_t number, const Vectors& vectors, std::size_t bytes, std::uint64_t kind,
+Result reduce(Process& process, gaspi_group_t number, const Vectors& vectors, std::size_t bytes, ReductionKind kind,
               const Combination& combination, std::uint64_t timeout_ms) {
   Group& group = require_group(process, number);
   const OneCall only(group.is_in_reduction, "an all-reduce", number);
@@ -172,9 +172,8 @@ gaspi_return_t pgaspi_allreduce(gaspi_const_pointer_t buffer_send, gaspi_pointer
       refuse(GASPI_ERR_INV_NUM,
              fmt::format("{} elements, where 1 to {} are possible", num, configuration().allreduce_elem_max));
     return with_combination(operation, datatype, num, [&](const Combination& combination, std::size_t bytes) {
-      const std::uint64_t kind =
-          1 | std::uint64_t{num} << 32 | std::uint64_t{datatype} << 16 | std::uint64_t{operation} << 8;
-      return reduce(process, group, {buffer_send, buffer_receive}, bytes, kind, combination, timeout_ms);
+      return reduce(process, group, {buffer_send, buffer_receive}, bytes, predefined_kind(operation, datatype, num),
+                    combination, timeout_ms);
     });
   });
 }
@@ -194,8 +193,8 @@ gaspi_return_t pgaspi_allreduce_user(gaspi_const_pointer_t buffer_send, gaspi_po
       refuse(GASPI_ERR_INV_SIZE,
              fmt::format("{} elements of {} bytes, where vectors have 1 to {} bytes", num, element_size, most));
     const UserDefined combination(reduce_operation, reduce_state, num, element_size, timeout_ms);
-    const std::uint64_t kind = 2 | std::uint64_t{num} << 32 | element_size << 8;
-    return reduce(process, group, {buffer_send, buffer_receive}, num * element_size, kind, combination, timeout_ms);
+    return reduce(process, group, {buffer_send, buffer_receive}, num * element_size,
+                  user_defined_kind(num, element_size), combination, timeout_ms);
   });
 }
 GASPI_EXPORT(allreduce_user);

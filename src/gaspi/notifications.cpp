@@ -18,12 +18,13 @@ std::uint64_t* require_own_flags(const Process& process, gaspi_segment_id_t segm
   return part.flags + first;
 }
 
-/// Waits for one of `count` notifications; returns its index. The segment may be deleted while this thread waits: it
-/// holds the segment for one slice at a time.
+/// Waits for one of `count` notifications; returns its index. The segment, or another rank's segment of the same id,
+/// may be deleted while this thread waits: it holds the segment for one slice at a time, and lets a deletion pass.
 Result wait_some(const Process& process, gaspi_segment_id_t segment, gaspi_notification_id_t first, std::uint32_t count,
                  std::uint64_t timeout_ms, std::uint32_t& index) {
   const Awaited awaited{.what = "a notification of segment", .number = segment, .needs_a_peer = true};
-  return wait_for(process, awaited, timeout_ms, [&](std::uint64_t slice_ns) {
+  return wait_for(process, awaited, timeout_ms, [&](std::uint64_t slice_ns) -> beeline_status {
+    if (slice_ns != 0 && !process.segments().await_removal(segment, slice_ns)) return BEELINE_TIMEOUT;
     const SegmentTable::Use use(segment);
     const std::uint64_t* const flags = require_own_flags(process, segment, first);
     if (count == 1) return beeline_wait(process.world_team(), flags, BEELINE_NOT_EQUAL, 0, BEELINE_ANY_RANK, slice_ns);

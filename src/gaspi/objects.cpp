@@ -134,7 +134,8 @@ std::shared_ptr<Group> Objects::group_of(std::uint64_t serial) const {
 // --- Memory -------------------------------------------------------------------------------------------------------
 
 void Objects::await_readers(std::uint32_t segment, Clock::time_point end) const {
-  while (process_.segments().is_in_use(segment)) {
+  SegmentTable::EarlierReaders readers(process_.segments(), segment);
+  while (!readers.have_ended()) {
     // A reader may wait for the end of the failure.
     if (beeline_team_failed(process_.world_team()) != 0) throw Lost{"ranks were lost while a segment was deleted"};
     if (Clock::now() >= end)  // this rank gives up: the memory must not be unmapped under a call

@@ -53,14 +53,18 @@ SegmentReaders::Sheet& SegmentReaders::adopt_sheet() {
   return *own;
 }
 
-bool SegmentReaders::any(std::uint32_t id) {
-  // Where the barrier fails although it was registered, a use might not be seen: then no segment counts as unused.
-  if (!uses_need_fences && !barrier_of_all_threads(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) return true;
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  const std::lock_guard lock(sheets().mutex);
-  for (const auto& sheet : sheets().all)
-    if ((*sheet)[id].load(std::memory_order_acquire) != 0) return true;
-  return false;
+bool SegmentReaders::Earlier::have_ended() {
+  const auto is_unused = [this](const Sheet* sheet) { return (*sheet)[id_].load(std::memory_order_acquire) == 0; };
+  if (!is_listed_) {
+    // Where the barrier fails although it was registered, a use might not be seen: then none counts as ended.
+    if (!uses_need_fences && !barrier_of_all_threads(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) return false;
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    const std::lock_guard lock(sheets().mutex);
+    for (const auto& sheet : sheets().all) in_use_.push_back(sheet.get());
+    is_listed_ = true;
+  }
+  std::erase_if(in_use_, is_unused);
+  return in_use_.empty();
 }
 
 }  // namespace beeline::gaspi

@@ -2,13 +2,15 @@
 #pragma once
 /// @file
 /// The threads that use memory of segments. Each thread counts its own uses on a *sheet*, by plain stores; the service
-/// thread, which deletes segments, reads all sheets. A use is ordered before the reading of the segment's part by the
-/// deleting thread: it makes all other threads pass a memory barrier (membarrier(2)) before it reads the sheets. Where
-/// the kernel has no such call, each use has a fence of its own.
+/// thread, which deletes segments, reads all sheets after it has removed the part from the table, and waits until it
+/// has seen each sheet without uses once: a use that begins later finds no part. It makes all other threads pass a
+/// memory barrier (membarrier(2)) before it reads the sheets, so that it sees all uses that may have found the part.
+/// Where the kernel has no such call, each use has a fence of its own.
 
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <vector>
 
 namespace beeline::gaspi {
 
@@ -35,8 +37,19 @@ class SegmentReaders {
   static void leave(std::atomic<std::uint32_t>* count) {
     count->store(count->load(std::memory_order_relaxed) - 1, std::memory_order_release);
   }
-  /// Whether a thread uses the segment. Uses that begin later see what the caller has stored before.
-  [[nodiscard]] static bool any(std::uint32_t id);
+
+  /// The uses of a segment that began before the first call of `have_ended`. Later ones see what the caller has stored
+  /// before that call. Threads that use the segment again and again do not hold it up.
+  class Earlier {
+   public:
+    explicit Earlier(std::uint32_t id) : id_(id) {}
+    [[nodiscard]] bool have_ended();
+
+   private:
+    const std::uint32_t id_;
+    bool is_listed_ = false;
+    std::vector<const Sheet*> in_use_;  ///< that were not seen without a use yet
+  };
 
  private:
   /// Gives this thread a sheet until it ends.

@@ -2,6 +2,10 @@
 #include "gaspi/segment_table.hpp"
 
 #include <bit>
+#include <chrono>
+#include <thread>
+
+#include "gaspi/clock.hpp"
 
 namespace beeline::gaspi {
 
@@ -22,8 +26,19 @@ void SegmentTable::set(std::uint32_t id, int rank, const Part& part) {
   changes_.fetch_add(1, std::memory_order_release);
 }
 
-bool SegmentTable::is_in_use(std::uint32_t id) const {
-  return shared_uses_[id].load(std::memory_order_seq_cst) != 0 || SegmentReaders::any(id);
+bool SegmentTable::EarlierReaders::have_ended() {
+  // The two are independent: no later reader finds the part.
+  have_shared_ended_ = have_shared_ended_ || table_.shared_uses_[id_].load(std::memory_order_seq_cst) == 0;
+  return uses_.have_ended() && have_shared_ended_;
+}
+
+bool SegmentTable::await_end(std::uint32_t id, std::uint64_t limit_ns) const {
+  const std::uint64_t start_ns = now_ns();
+  while (is_removed_from_[id].load(std::memory_order_relaxed)) {
+    if (now_ns() - start_ns >= limit_ns) return false;
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  return true;
 }
 
 }  // namespace beeline::gaspi

@@ -105,11 +105,33 @@ class SegmentTable {
   [[nodiscard]] std::uint64_t changes() const { return changes_.load(std::memory_order_acquire); }
   [[nodiscard]] int ranks() const { return static_cast<int>(ranks_); }
 
+  /// Waits while the service thread waits for the segment's readers; call it between two uses of a thread that reads
+  /// all the time. Returns whether that ended within `limit_ns`.
+  [[nodiscard]] bool await_removal(std::uint32_t id, std::uint64_t limit_ns) const {
+    return id >= segment_ids || !is_removed_from_[id].load(std::memory_order_relaxed) || await_end(id, limit_ns);
+  }
+
   // --- For the service thread -----------------------------------------------------------------------------------
 
   void set(std::uint32_t id, int rank, const Part& part);
-  /// Whether a reader may still touch memory of the segment.
-  [[nodiscard]] bool is_in_use(std::uint32_t id) const;
+  /// The readers that may still touch memory of a segment's parts that were removed before this object was made. While
+  /// it exists, threads that wait for notifications of the segment let it pass (`await_removal`).
+  class EarlierReaders {
+   public:
+    EarlierReaders(const SegmentTable& table, std::uint32_t id) : table_(table), id_(id), uses_(id) {
+      table_.is_removed_from_[id_].store(true, std::memory_order_relaxed);
+    }
+    ~EarlierReaders() { table_.is_removed_from_[id_].store(false, std::memory_order_relaxed); }
+    EarlierReaders(const EarlierReaders&) = delete;
+    EarlierReaders& operator=(const EarlierReaders&) = delete;
+    [[nodiscard]] bool have_ended();
+
+   private:
+    const SegmentTable& table_;
+    const std::uint32_t id_;
+    SegmentReaders::Earlier uses_;
+    bool have_shared_ended_ = false;
+  };
 
  private:
   static constexpr std::size_t words = sizeof(Part) / sizeof(std::uint64_t);
@@ -120,10 +142,14 @@ class SegmentTable {
     std::array<std::atomic<std::uint64_t>, words> values{};
   };
 
+  [[nodiscard]] bool await_end(std::uint32_t id, std::uint64_t limit_ns) const;
+
   const std::size_t ranks_;
   std::array<std::atomic<Entry*>, segment_ids> rows_{};  ///< [ranks_] each; nullptr: never used
   std::vector<std::unique_ptr<Entry[]>> owned_;          ///< the rows; changed by the service thread alone
   mutable std::array<std::atomic<std::uint32_t>, segment_ids> shared_uses_{};
+  /// Whether an `EarlierReaders` of the segment exists.
+  mutable std::array<std::atomic<bool>, segment_ids> is_removed_from_{};
   std::atomic<std::uint64_t> changes_{0};
 };
 

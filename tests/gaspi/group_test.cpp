@@ -222,6 +222,36 @@ TEST(GaspiAllreduceUser, CombinesInTheOrderOfRanks) {
   });
 }
 
+/// A member whose call differs makes all members' calls fail, and none has a result. The next call is as any other.
+TEST(GaspiAllreduce, CallsThatDifferFail) {
+  for (const int nodes : {1, 3}) {
+    expect_gaspi({.ranks = 3, .nodes = nodes}, [](int rank) {
+      const bool differs = rank == 1;
+      const double mine[2] = {1, 2};
+      double sum[2] = {55, 55};
+      const auto expect_refusal = [&](const std::string& reason, gaspi_number_t count, gaspi_operation_t operation,
+                                      gaspi_datatype_t type) {
+        GASPI_REFUSED(GASPI_ERROR, reason,
+                      gaspi_allreduce(mine, sum, count, operation, type, GASPI_GROUP_ALL, GASPI_BLOCK));
+        BEELINE_CHECK(sum[0] == 55 && sum[1] == 55);
+      };
+      const std::string other = differs ? "rank 0 asks for " : "rank 1 asks for ";
+      expect_refusal(other + (differs ? "GASPI_OP_SUM of 1 elements" : "GASPI_OP_SUM of 2 elements"), differs ? 2 : 1,
+                     GASPI_OP_SUM, GASPI_TYPE_DOUBLE);
+      expect_refusal(other + (differs ? "GASPI_OP_SUM" : "GASPI_OP_MIN"), 2, differs ? GASPI_OP_MIN : GASPI_OP_SUM,
+                     GASPI_TYPE_DOUBLE);
+      expect_refusal("of GASPI_TYPE_DOUBLE", 2, GASPI_OP_SUM, differs ? GASPI_TYPE_LONG : GASPI_TYPE_DOUBLE);
+      if (differs)
+        expect_refusal("the program's function of 2 elements of 8 bytes", 2, GASPI_OP_SUM, GASPI_TYPE_DOUBLE);
+      else
+        GASPI_REFUSED(GASPI_ERROR, "this rank for the program's function",
+                      gaspi_allreduce_user(mine, sum, 2, 8, append_digits, nullptr, GASPI_GROUP_ALL, GASPI_BLOCK));
+      GASPI_OK(gaspi_allreduce(mine, sum, 2, GASPI_OP_SUM, GASPI_TYPE_DOUBLE, GASPI_GROUP_ALL, GASPI_BLOCK));
+      BEELINE_CHECK(sum[0] == 3 && sum[1] == 6);
+    });
+  }
+}
+
 TEST(GaspiAllreduce, BadCallsAreRefused) {
   expect_gaspi({}, [](int) {
     int mine = 0, sum = 55;

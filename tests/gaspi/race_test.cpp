@@ -108,6 +108,33 @@ TEST(GaspiNewSegment, IsDeletedWhileThreadsWriteToIt) {
   });
 }
 
+/// Threads of rank 1 wait for notifications of its own segment while other ranks delete theirs, of the same id: the
+/// deletions end at once, not when the waits do.
+TEST(GaspiSegmentOfAnother, IsDeletedWhileThreadsWaitForNotifications) {
+  for (const int nodes : {1, 3}) {
+    expect_gaspi({.ranks = 3, .nodes = nodes, .deadline_s = 10}, [](int rank) {
+      make_segment(0, 8);
+      GASPI_OK(gaspi_barrier(GASPI_GROUP_ALL, GASPI_BLOCK));
+      if (rank == 1) {
+        const auto await = [](gaspi_notification_id_t id) { BEELINE_CHECK_EQ(7U, take_notification(0, id)); };
+        std::vector<std::future<void>> waiting;
+        for (gaspi_notification_id_t id = 0; id < 4; ++id) waiting.push_back(std::async(std::launch::async, await, id));
+        for (std::future<void>& each : waiting) each.get();
+      } else {
+        std::this_thread::sleep_for(100ms);
+        const auto start = std::chrono::steady_clock::now();
+        GASPI_OK(gaspi_segment_delete(0));
+        BEELINE_CHECK(std::chrono::steady_clock::now() - start < 5s);
+        for (gaspi_notification_id_t id = 0; id < 2; ++id)
+          GASPI_OK(
+              gaspi_notify(0, 1, static_cast<gaspi_notification_id_t>(rank == 0 ? id : id + 2), 7, 0, GASPI_BLOCK));
+        GASPI_OK(gaspi_wait(0, GASPI_BLOCK));
+      }
+      GASPI_OK(gaspi_barrier(GASPI_GROUP_ALL, GASPI_BLOCK));
+    });
+  }
+}
+
 constexpr int ranks = 4, victim = 3;
 
 /// Ranks other than `victim` form a group and repeat `body(rank)` until some time after the victim's death.

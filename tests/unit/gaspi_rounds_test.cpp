@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <optional>
 #include <random>
 #include <thread>
 
@@ -176,6 +178,10 @@ TEST(GaspiRequests, AFailureReachesTheCallAndALaterOne) {
   EXPECT_THROW(static_cast<void>(book.find_or_add(allocate(2, 8))), Failure);
 }
 
+bool is_in_use(const SegmentTable& table, std::uint32_t id) {
+  return !SegmentTable::EarlierReaders(table, id).have_ended();
+}
+
 TEST(GaspiSegmentTable, HasNoPartsOutsideItsRange) {
   SegmentTable table(2);
   EXPECT_EQ(Memory::none, table.part(segment_ids, 0).kind);
@@ -189,15 +195,55 @@ TEST(GaspiSegmentTable, HasNoPartsOutsideItsRange) {
   EXPECT_EQ(Memory::none, table.part(3, 0).kind);
   {
     const SegmentTable::Use use(3);
-    EXPECT_TRUE(table.is_in_use(3));
-    EXPECT_FALSE(table.is_in_use(4));
+    EXPECT_TRUE(is_in_use(table, 3));
+    EXPECT_FALSE(is_in_use(table, 4));
     const SegmentTable::SharedUse shared(table, 4);
-    EXPECT_TRUE(table.is_in_use(4));
+    EXPECT_TRUE(is_in_use(table, 4));
   }
-  EXPECT_FALSE(table.is_in_use(4));
-  EXPECT_FALSE(table.is_in_use(3));
+  EXPECT_FALSE(is_in_use(table, 4));
+  EXPECT_FALSE(is_in_use(table, 3));
   table.set(3, 1, {});
   EXPECT_EQ(Memory::none, table.part(3, 1).kind);
+}
+
+/// A removal waits for the readers that were there before it, not for those that come meanwhile.
+TEST(GaspiSegmentTable, LaterReadersDoNotHoldUpARemoval) {
+  const SegmentTable table(1);
+  std::atomic<int> stage{0};
+  const auto reach = [&](int next) {
+    stage = next;
+    stage.notify_all();
+  };
+  std::thread other([&] {
+    std::optional<SegmentTable::Use> use(std::in_place, 3);
+    reach(1);
+    stage.wait(1);
+    use.reset();
+    reach(3);
+    stage.wait(3);
+    use.emplace(3);
+    reach(5);
+    stage.wait(5);
+  });
+  std::optional<SegmentTable::Use> mine(std::in_place, 3);
+  stage.wait(0);
+  {
+    SegmentTable::EarlierReaders earlier(table, 3);
+    EXPECT_FALSE(earlier.have_ended());
+    EXPECT_FALSE(table.await_removal(3, 100'000)) << "a thread that waits lets the removal pass";
+    EXPECT_TRUE(table.await_removal(4, 100'000));
+    reach(2);
+    stage.wait(2);
+    EXPECT_FALSE(earlier.have_ended()) << "this thread still reads";
+    reach(4);
+    stage.wait(4);
+    mine.reset();
+    EXPECT_TRUE(earlier.have_ended()) << "the other thread reads again, but began later";
+    EXPECT_TRUE(is_in_use(table, 3));
+  }
+  EXPECT_TRUE(table.await_removal(3, 100'000));
+  reach(6);
+  other.join();
 }
 
 /// A part's words always belong together, and a part that has ended is not in use once its readers are gone.
@@ -224,7 +270,8 @@ TEST(GaspiSegmentTable, ReadersSeeWholeParts) {
     table.set(9, 0, part);
     if (round % 16 == 0) std::this_thread::yield();
     table.set(9, 0, {});
-    while (table.is_in_use(9)) std::this_thread::yield();
+    SegmentTable::EarlierReaders earlier(table, 9);
+    while (!earlier.have_ended()) std::this_thread::sleep_for(std::chrono::microseconds(50));
     ended = round + 1;
   }
   stop = true;

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+
 namespace beeline {
 
 namespace {
@@ -10,6 +12,14 @@ namespace {
 Problem problem_in(std::span<const std::byte> message) {
   const auto* text = reinterpret_cast<const char*>(message.data());
   return {static_cast<Status>(text[0]), std::string(text + 1, message.size() - 1)};
+}
+
+/// The text without the name of its status, with which the error of all ranks begins anyway.
+std::string_view reason_of(const Problem& problem) {
+  const std::string status = fmt::format("{}: ", name(problem.code));
+  std::string_view text = problem.text;
+  while (text.starts_with(status)) text.remove_prefix(status.size());
+  return text;
 }
 
 }  // namespace
@@ -21,7 +31,8 @@ void fail_together(Bootstrap& bootstrap, const Problem& mine, std::int64_t deadl
     if (all[rank].empty()) continue;  // the rank has failed or left
     const Problem theirs = problem_in(all[rank]);
     if (theirs.code != Status::ok)
-      throw Error(theirs.code, fmt::format("rank {} could not make its part: {}", rank, theirs.text), bootstrap.rank());
+      throw Error(theirs.code, fmt::format("rank {} could not make its part: {}", rank, reason_of(theirs)),
+                  bootstrap.rank());
   }
 }
 

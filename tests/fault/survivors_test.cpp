@@ -390,7 +390,7 @@ TEST(Teams, WithoutTheDeadGoOn) {
         meet_in_a_kernel(world, *team, board.data());
         world.barrier();
         if (world.rank() == 3) {
-          usleep(200'000);  // the others have left the barrier
+          usleep(700'000);  // the others have left the barrier
           kill(getpid(), SIGKILL);
         }
         if (!first) {
@@ -425,12 +425,14 @@ TEST(Survivors, NeedTheLauncher) {
   std::optional<RendezvousServer> server(std::in_place, RendezvousServer::Options{size, token});
   std::vector<std::string> failures(size);
   std::vector<std::thread> threads;
+  std::atomic<int> worlds{0};
   for (int rank = 0; rank < size; ++rank)
     threads.emplace_back([&, rank, address = server->address()] {
       Config config = host_config();
       config.rank = rank, config.size = size, config.rendezvous = address, config.token = token;
       try {
         const std::unique_ptr<World> world = World::create(config);
+        ++worlds;
         check_error(Status::aborted, {"the world ended", "launcher has ended"}, [&] {
           for (;;) world->barrier();
         });
@@ -439,7 +441,7 @@ TEST(Survivors, NeedTheLauncher) {
         failures[static_cast<std::size_t>(rank)] = error.what();
       }
     });
-  usleep(200'000);
+  for (const Stopwatch set_up; worlds < size && set_up.seconds() < 20;) usleep(1000);
   server.reset();
   for (std::thread& thread : threads) thread.join();
   for (const std::string& failure : failures) EXPECT_EQ("", failure);

@@ -42,6 +42,7 @@ void end_world(const std::function<void(std::optional<RendezvousServer>&)>& end,
   server.emplace(RendezvousServer::Options{ranks, token});
   std::vector<std::string> failures(ranks);
   std::vector<std::thread> threads;
+  std::atomic<int> worlds{0};
   for (int rank = 0; rank < ranks; ++rank)
     threads.emplace_back([&, rank, address = server->address()] {
       Config config = host_config();
@@ -51,6 +52,7 @@ void end_world(const std::function<void(std::optional<RendezvousServer>&)>& end,
       config.token = token;
       try {
         const std::unique_ptr<World> world = World::create(config);
+        ++worlds;
         check_error(Status::aborted, {"the world ended", reason}, [&] {
           for (;;) world->barrier();
         });
@@ -58,7 +60,7 @@ void end_world(const std::function<void(std::optional<RendezvousServer>&)>& end,
         failures[static_cast<std::size_t>(rank)] = error.what();
       }
     });
-  usleep(300'000);
+  for (const Stopwatch set_up; worlds < ranks && set_up.seconds() < 20;) usleep(1000);
   const Stopwatch stopwatch;
   end(server);
   for (std::thread& thread : threads) thread.join();

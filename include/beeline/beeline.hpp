@@ -19,6 +19,7 @@
 #include "beeline/control/engine_statistics.hpp"
 #include "beeline/control/post.hpp"
 #include "beeline/control/put_batch.hpp"
+#include "beeline/control/run_tasks.hpp"
 #include "beeline/control/shmem_context.hpp"
 #include "beeline/control/task.hpp"
 #include "beeline/control/trigger.hpp"

@@ -202,6 +202,12 @@ void TaskQueues::start_workers() {
     channel_.wanted = grid_->terms().wanted;
     return;
   }
+  Context ctx = team_.context();
+  ctx.resident = true;
+  for (std::uint32_t worker = 0; worker < options_.workers; ++worker) {
+    owned_workers_.push_back(list_.worker(ctx, service_, worker));
+    workers_.push_back(owned_workers_.back().get());
+  }
   try {
     for (std::uint32_t worker = 0; worker < options_.workers; ++worker)
       threads_.emplace_back([this, worker] { serve_on_host(worker); });
@@ -235,10 +241,8 @@ void TaskQueues::start_lease(Stream& stream, const Lease& lease) {
 }
 
 void TaskQueues::serve_on_host(std::uint32_t worker) {
-  Context ctx = team_.context();
-  ctx.resident = true;
   try {
-    list_.serve(ctx, service_, worker);
+    list_.serve(workers_[worker]);
   } catch (...) {  // of any type, since the task's function is user code
     team_.give_up(fmt::format("{}: {}", name_of_task(worker), detail::current_exception_text()));
   }

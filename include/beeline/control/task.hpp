@@ -209,11 +209,13 @@ namespace detail {
   return {CallFault::none};
 }
 /// Checks a post's arguments, payload, reply and time-out.
-///   room  bytes at the target for the post's payload
+///   room         bytes at the target for the post's payload
+///   has_payload  whether the post says where its payload is
 [[nodiscard]] BEELINE_HOST_DEVICE inline Finding fault_of(const Context& ctx, const TaskChannel& channel,
-                                                          const TaskPost& post, Timeout timeout, std::uint64_t room) {
-  const bool is_null =
-      (post.argument_bytes != 0 && post.arguments == nullptr) || (post.payload_bytes != 0 && post.payload == nullptr);
+                                                          const TaskPost& post, Timeout timeout, std::uint64_t room,
+                                                          bool has_payload = true) {
+  const bool is_null = (post.argument_bytes != 0 && post.arguments == nullptr) ||
+                       (has_payload && post.payload_bytes != 0 && post.payload == nullptr);
   if (is_null) return {CallFault::null_address, post.argument_bytes + post.payload_bytes};
   if (channel.running != outside_tasks && post.queue >= channel.running && timeout.ns != 0)
     return {CallFault::waits_in_task, channel.running, post.queue};
@@ -444,6 +446,65 @@ template <class Group>
     detail::wake_workers(ctx, channel, post.rank);
   }
   return agree(group, status);
+}
+
+/// Space for the payload of one task: see `reserve_task`.
+struct TaskSpace {
+  void* payload;         ///< in the target's buffer, aligned to 16 bytes; nullptr: nothing is reserved
+  std::uint64_t ticket;  ///< the task's number in its ring
+};
+
+/// Reserves the queue's next cell and room for a payload at the target, so that the caller stores the payload there and
+/// `post_reserved` copies nothing.
+///   post     as for `post_task`; `payload` is not read, `payload_bytes` is the largest size
+///   timeout  as for `post_task`
+///   space    set if the result is ok
+/// Each reservation is posted, in the order of the calls: tasks that this rank posts to the same queue of the same rank
+/// later run after it. Meanwhile the caller must not wait for such tasks. One thread calls it.
+/// Returns as `post_task`; unreachable for a target on another node: its task is posted by `post_task`.
+[[nodiscard]] BEELINE_HOST_DEVICE inline Status reserve_task(const Context& ctx, const TaskChannel& channel,
+                                                             const TaskPost& post, TaskSpace& space,
+                                                             Timeout timeout = Timeout::none()) {
+  if constexpr (detail::executor == DeviceKind::host)
+    if (ctx.kind_of(ctx.rank) == DeviceKind::gpu) return Status::unreachable;
+  detail::Finding found = detail::fault_of_names(ctx, channel, post);
+  if (found.fault == CallFault::none) {
+    if (detail::is_reached_by_engine(ctx, post.rank)) return Status::unreachable;
+    const TaskPlace at = channel.places[post.rank * channel.functions + post.function];
+    found = detail::fault_of(ctx, channel, post, timeout, at.payload_bytes, false);
+    if (found.fault == CallFault::none) {
+      const std::size_t ring = channel.ring(post.queue, post.rank);
+      const detail::SeenTickets seen = detail::look_at(channel.tickets[ring], detail::claims_at_once(timeout));
+      std::uint64_t ticket = 0;
+      const Status status = detail::claim_task(ctx, channel, post, timeout, seen, ticket);
+      if (status != Status::ok) return status;
+      static_cast<void>(detail::load_acquired(channel.tickets[ring].done));  // reads of the previous payload have ended
+      const std::size_t index = channel.slot_index(channel.ring(post.queue, ctx.rank), ticket);
+      std::byte* const to = detail::at_offset(ctx, at.payloads + index * at.payload_bytes);
+      space.payload = ctx.translate(to, ctx.access_to(post.rank).place), space.ticket = ticket;
+      return Status::ok;
+    }
+  }
+  static_cast<void>(detail::refuse(ctx, Operation::task, post.rank, found, Status::invalid_argument));
+  return Status::invalid_argument;
+}
+
+/// Posts a task whose payload is in a reserved space. Does not wait. The thread that has stored the payload calls it.
+///   post   as given to `reserve_task`, but `payload_bytes` may be smaller, also 0. `payload` is not read
+///   space  from `reserve_task`; reserves nothing afterwards
+BEELINE_HOST_DEVICE inline void post_reserved(const Context& ctx, const TaskChannel& channel, const TaskPost& post,
+                                              TaskSpace& space) {
+  const detail::TaskDraft draft = detail::draft_of(ctx, channel, post);
+  if (TaskLayout{post.argument_bytes}.holds(post.payload_bytes)) {  // it travels in the slot
+    TaskPost whole = post;
+    whole.payload = space.payload;
+    if (draft.header.is_ordered) detail::fence_towards(ctx, post.rank);
+    detail::publish_task(ctx, channel, whole, draft, {}, space.ticket);
+  } else {
+    detail::publish_task(ctx, channel, post, draft, {}, space.ticket);
+  }
+  detail::wake_workers(ctx, channel, post.rank);
+  space.payload = nullptr;
 }
 
 /// Blocks until the tasks that this rank has posted to `queue` of `rank` before have run; their effects are then

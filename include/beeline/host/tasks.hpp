@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "beeline/control/impl/task_worker.hpp"
+#include "beeline/control/run_tasks.hpp"
 #include "beeline/host/launch.hpp"
 #include "beeline/host/team.hpp"
 
@@ -114,7 +114,8 @@ class TaskQueues {
     const char* (*name)(std::uint32_t function);
     unsigned (*resident_blocks)(World& world, unsigned threads);
     void (*start)(Team& team, const LaunchOptions& options, const detail::TaskService& service);
-    void (*serve)(const Context& ctx, const detail::TaskService& service, std::uint32_t worker);
+    std::shared_ptr<void> (*worker)(const Context& ctx, const detail::TaskService& service, std::uint32_t worker);
+    void (*serve)(void* worker);
     bool has_kernels;
     bool (*is_kernel)(std::uint32_t function);
     void (*start_kernel)(Team& team, std::uint32_t function, const LaunchOptions& options, detail::TaskCall* call);
@@ -124,6 +125,8 @@ class TaskQueues {
   ~TaskQueues();
 
   Team& team() const { return team_; }
+  /// [workers] the workers of a host rank; empty on a GPU rank.
+  [[nodiscard]] const std::vector<void*>& workers() const { return workers_; }
 
  private:
   void check_alike() const;
@@ -179,7 +182,9 @@ class TaskQueues {
   bool has_given_up_ = false;
   std::unique_ptr<TaskKernels> kernels_;  ///< for lists that have kernels; otherwise nullptr
   std::unique_ptr<LeasedGrid> grid_;      ///< the workers of a GPU rank; otherwise nullptr
-  std::vector<std::thread> threads_;      ///< the workers of a host rank, and a thread that watches them
+  std::vector<std::shared_ptr<void>> owned_workers_;
+  std::vector<void*> workers_;
+  std::vector<std::thread> threads_;  ///< the workers of a host rank, and a thread that watches them
 };
 
 namespace detail {
@@ -213,7 +218,7 @@ class Tasks : public TaskQueues {
   /// member; no_resource if waiting grids leave no room for the workers; otherwise the same as `Team::allocate`.
   explicit Tasks(Team& team, const TaskOptions& options = {})
       : TaskQueues(team, options,
-                   {Functions::count, Functions::hash(), &Functions::name, &room, &start, &serve,
+                   {Functions::count, Functions::hash(), &Functions::name, &room, &start, &worker, &serve,
                     Functions::has_kernels, &Functions::is_kernel, &start_kernel}) {}
   /// Collective. Kernels that post must have ended. Waits until all posted tasks have run, as `quiet`; not if a member
   /// was lost.
@@ -245,6 +250,13 @@ class Tasks : public TaskQueues {
            detail::PostTask<Functions, Function>{}, channel(), arguments, static_cast<std::uint32_t>(rank), queue);
   }
 
+  /// The workers of this rank, for threads of a host rank that run tasks themselves (control/run_tasks.hpp). Valid
+  /// until this object is destroyed. Not for lists that have kernels.
+  [[nodiscard]] TaskRunner<Functions> runner() const {
+    static_assert(!Functions::has_kernels, "kernels run on threads of their own");
+    return {workers().data(), static_cast<std::uint32_t>(workers().size())};
+  }
+
  private:
   using Kernel = detail::TaskKernel<Functions>;
   static unsigned room(World& world, unsigned threads) {
@@ -262,12 +274,11 @@ class Tasks : public TaskQueues {
       }
     });
   }
-  static void serve(const Context& ctx, const detail::TaskService& service, std::uint32_t worker) {
-    HostTeamState alone(1, ctx.deadline_ns, ctx.polling);
-    const HostTeam group(&alone, 0);
-    detail::TaskScratch scratch;
-    detail::TaskWorker<Functions, HostTeam>(group, ctx, service, service.targets, worker, scratch).serve();
+  using Worker = detail::SharedTaskWorker<Functions>;
+  static std::shared_ptr<void> worker(const Context& ctx, const detail::TaskService& service, std::uint32_t worker) {
+    return std::make_shared<Worker>(ctx, service, worker);
   }
+  static void serve(void* worker) { static_cast<Worker*>(worker)->serve(); }
 };
 
 }  // namespace beeline

@@ -28,6 +28,12 @@ struct TaskService {
   TaskCalls kernels;       ///< calls of kernels, for lists that have kernels
 };
 
+/// The turns of a worker whose tasks no other thread runs.
+struct EveryTurn {
+  BEELINE_HOST_DEVICE static constexpr bool begin() { return true; }
+  BEELINE_HOST_DEVICE static constexpr void end() {}
+};
+
 /// One worker, which serves the rings of some posters for one queue.
 template <class List, class Group>
 class TaskWorker {
@@ -38,7 +44,7 @@ class TaskWorker {
       : group_(group), ctx_(ctx), service_(service), channel_(service.channel), targets_(targets), scratch_(scratch),
         worker_(worker) {
     queue_ = worker % channel_.queues, first_ = worker / channel_.queues, step_ = service.workers / channel_.queues;
-    channel_.running = queue_;
+    channel_.running = queue_, next_ = first_;
     looks_ = executor == DeviceKind::gpu && first_ + 2 * step_ >= channel_.members ? most_looks : 1;
     begun_ = SystemAtomic<std::uint64_t>(service.running[worker].begun).load(std::memory_order_relaxed);
     for (std::uint32_t poster = group.thread_rank(); poster < channel_.members; poster += group.size()) {
@@ -52,7 +58,9 @@ class TaskWorker {
 
   /// Runs tasks until a lease ends (GPU), the host closes the queues (host rank), or the team is aborted. Every thread
   /// of the group calls it.
-  BEELINE_HOST_DEVICE void serve() {
+  ///   turns  `EveryTurn`, or what decides whether this thread or another one runs the tasks
+  template <class Turns>
+  BEELINE_HOST_DEVICE void serve(Turns& turns) {
     start_ = machine::clock_ns();
     if constexpr (executor == DeviceKind::gpu) {
       if (group_.thread_rank() == 0) service_.shared->begin();
@@ -63,6 +71,11 @@ class TaskWorker {
     std::uint32_t looks = 0;
     bool resumes = List::has_kernels;
     for (std::uint32_t idle = 0;; resumes = is_paused()) {
+      if (!turns.begin()) {
+        if (is_over(false)) break;
+        idle = 0;
+        continue;
+      }
       const std::uint32_t ran = resumes ? resume() : serve_rings();
       if (ran == has_failed) return leave();
       if (is_paused() && may_end()) break;
@@ -71,17 +84,61 @@ class TaskWorker {
       idle = ran != 0 ? 0 : idle + looks_;
       passes += looks_ + ran;
       if (idle == passes_before_acknowledging) acknowledge_rest();
+      turns.end();
       if (idle > 0) machine::back_off(idle, ctx_.polling);
       if (passes < polls_per_look && !machine::backs_off(idle, ctx_.polling)) continue;
-      if (++looks % looks_before_acknowledging == 0) acknowledge_rest();
+      if (executor == DeviceKind::gpu && ++looks % looks_before_acknowledging == 0) acknowledge_rest();
       if (group_.any(group_.thread_rank() == 0 && is_over(has_run)) && may_end()) break;
       passes = 0, has_run = false;
     }
     if constexpr (executor == DeviceKind::gpu) end();
   }
 
+  /// Runs up to `most` tasks that have arrived, for a thread of a host rank that has other work, too: one of each ring
+  /// in turn, and acknowledges tasks of a ring together. Adds to `ran` how many have run. Returns false if the team is
+  /// aborted.
+  bool serve_some(std::uint32_t most, std::uint32_t& ran) {
+    if (read_abort_word(ctx_) != 0) return false;
+    for (std::uint32_t empty = first_; ran < most && empty < channel_.members;) {
+      const std::uint32_t poster = next_;
+      next_ = poster + step_ < channel_.members ? poster + step_ : first_;
+      const std::uint64_t ticket = scratch_.heads[poster];
+      const SignaledWord seen = TaskSlotReader<Group>(group_, scratch_).look(slot(poster, ticket), ticket + 1);
+      if (seen.signal == ticket + 1) prefetch_after(poster, ticket);
+      const std::uint32_t here = serve_ring<true>(poster, {ticket, seen});
+      if (here == has_failed) return false;
+      if (here == 0 && scratch_.unacknowledged[poster] != 0) acknowledge(poster, ticket, TaskTarget{}, 0, 0);
+      ran += here;
+      empty = here == 0 ? empty + step_ : first_;
+    }
+    return true;
+  }
+
  private:
+  /// Prefetches what the tasks after `ticket` bring, which another core has written: the header of the second, and the
+  /// beginning of the payload of the first, if it has arrived.
+  void prefetch_after(std::uint32_t poster, std::uint64_t ticket) const {
+    __builtin_prefetch(&slot(poster, ticket + 2)[task_word_position(task_header_words - 1)]);
+    const SignaledWord* const next = slot(poster, ticket + 1);
+    const SignaledWord first = load_task_word(&next[task_word_position(0)], ticket + 2);
+    if (first.signal != ticket + 2) return;
+    TaskHeader header{};
+    std::memcpy(&header, &first.value, sizeof first.value);
+    header.payload_bytes = load_task_word(&next[task_word_position(1)], ticket + 2).value;
+    if (header.function >= channel_.functions || TaskLayout{header.argument_bytes}.holds(header.payload_bytes)) return;
+    const auto* const payload = static_cast<const std::byte*>(payload_of(header, poster, ticket + 1));
+    for (std::uint32_t at = 0; at < prefetched_bytes; at += 64) __builtin_prefetch(payload + at);
+  }
+  /// The payload of a task, which is too long for its slot.
+  [[nodiscard]] BEELINE_HOST_DEVICE void* payload_of(const TaskHeader& header, std::uint32_t poster,
+                                                     std::uint64_t ticket) const {
+    const TaskPlace& place = channel_.places[ctx_.rank * channel_.functions + header.function];
+    return at_offset(ctx_,
+                     place.payloads + channel_.slot_index(channel_.ring(queue_, poster), ticket) * place.payload_bytes);
+  }
   static constexpr std::uint32_t tasks_at_once = 64, has_failed = ~0u;
+  /// Bytes of a payload that are prefetched before its task runs: then the function's own loads run ahead.
+  static constexpr std::uint32_t prefetched_bytes = 512;
   /// Number of completed tasks that are acknowledged together, if their poster waits for none of them separately.
   static constexpr std::uint32_t most_unacknowledged = 32;
   /// Polls of empty rings, some 5 us, before answered tasks are acknowledged: a poster that posts one task after the
@@ -157,6 +214,8 @@ class TaskWorker {
     return ran;
   }
 
+  ///   is_call  for `serve_some`: one task, which is acknowledged later
+  template <bool is_call = false>
   BEELINE_HOST_DEVICE std::uint32_t serve_ring(std::uint32_t poster, SeenWord seen) {
     const TaskSlotReader<Group> reader(group_, scratch_);
     std::uint64_t ticket = seen.ticket;
@@ -166,12 +225,12 @@ class TaskWorker {
       if (!run(poster, ticket, header, is_awaited)) return has_failed;
       if (is_paused()) break;
       ++ran, ++ticket;
-      if (ran == tasks_at_once) break;
+      if (ran == (is_call ? 1 : tasks_at_once)) break;
       seen.word = reader.look_acquiring(slot(poster, ticket), ticket + 1);
     }
     if (ran == 0) return 0;
     if (group_.thread_rank() == 0) {
-      if (is_awaited) acknowledge(poster, ticket, TaskTarget{}, 0, 0);
+      if (!is_call && is_awaited) acknowledge(poster, ticket, TaskTarget{}, 0, 0);
       scratch_.heads[poster] = ticket;
     }
     group_.sync();
@@ -266,11 +325,7 @@ class TaskWorker {
                                               std::uint64_t ticket) const {
     const TaskLayout layout{header.argument_bytes};
     void* payload = &scratch_.words[layout.payload_word()];
-    if (!layout.holds(header.payload_bytes)) {
-      const TaskPlace& place = channel_.places[ctx_.rank * channel_.functions + header.function];
-      payload = at_offset(
-          ctx_, place.payloads + channel_.slot_index(channel_.ring(queue_, poster), ticket) * place.payload_bytes);
-    }
+    if (!layout.holds(header.payload_bytes)) payload = payload_of(header, poster, ticket);
     return {&scratch_.words[task_header_words],
             payload,
             header.payload_bytes,
@@ -369,8 +424,8 @@ class TaskWorker {
 
   /// Whether this worker, whose time is over, ends now: a GPU's workers end together.
   BEELINE_HOST_DEVICE bool may_end() {
-    acknowledge_rest();
     if constexpr (executor == DeviceKind::gpu) {
+      acknowledge_rest();
       const WaitingTasks waiting{&channel_.tickets[channel_.ring(0, ctx_.rank)], channel_.queues, channel_.members};
       return group_.any(group_.thread_rank() == 0 && service_.shared->end(ctx_, waiting));
     }
@@ -411,6 +466,7 @@ class TaskWorker {
   const TaskTarget* const targets_;
   TaskScratch& scratch_;
   std::uint32_t worker_, queue_, first_, step_;
+  std::uint32_t next_;       ///< the ring that `serve_some` polls next
   std::uint32_t looks_;      ///< number of polls of two rings in a call of `look`
   std::uint64_t begun_;      ///< number of tasks that this worker has begun in all leases
   std::uint64_t start_ = 0;  ///< start time of the lease
@@ -438,7 +494,8 @@ struct TaskKernel {
     const std::uint32_t worker = warp * grid.blocks() + grid.block_rank();
     if (worker >= service.workers) return;
     const Warp group;
-    TaskWorker<List, Warp>(group, ctx, service, memory.targets, worker, memory.scratch[warp]).serve();
+    EveryTurn turns;
+    TaskWorker<List, Warp>(group, ctx, service, memory.targets, worker, memory.scratch[warp]).serve(turns);
 #endif
   }
 };

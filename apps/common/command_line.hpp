@@ -28,10 +28,15 @@ struct About {
   bool one_core_each = false;           ///< whether host ranks call `stay_on_a_core`
 };
 
-/// A limit whose help names it as "LEAST to MOST".
+/// A limit whose help names it as "LEAST to MOST". NaN is outside, which CLI::Range lets pass.
 template <class Number>
 [[nodiscard]] CLI::Validator between(Number least, Number most) {
-  return CLI::Range(least, most).description(fmt::format("{} to {}", least, most));
+  const auto check = [least, most](const std::string& text) {
+    Number value{};
+    const bool is_within = CLI::detail::lexical_cast(text, value) && value >= least && value <= most;
+    return is_within ? std::string() : fmt::format("Value {} not in range {} to {}", text, least, most);
+  };
+  return CLI::Validator(check, fmt::format("{} to {}", least, most));
 }
 
 /// The elements of `all` named by `text`, in its order: names separated by commas, or "all" for those that run in such

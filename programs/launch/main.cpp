@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -79,6 +80,12 @@ void check_nodes(const beeline::launch::Options& options) {
                                                       most, limit));
 }
 
+/// The reason why a text is no number of seconds, or an empty one: CLI::Range lets NaN pass.
+std::string refuse_nan(const std::string& text) {
+  double value = 0;
+  return CLI::detail::lexical_cast(text, value) && std::isnan(value) ? text + " is no number" : std::string();
+}
+
 /// Options of the world. Returns the one that the options of hosts exclude.
 CLI::Option* add_world_options(CLI::App& app, beeline::launch::Options& options) {
   app.add_option("-n,--ranks", options.ranks, "Ranks in the world")
@@ -94,7 +101,8 @@ CLI::Option* add_world_options(CLI::App& app, beeline::launch::Options& options)
                  "without it, BEELINE_DEVICE, or auto");
   app.add_option("--deadline", options.deadline_s,
                  "Seconds after which a wait fails; without it, BEELINE_DEADLINE_S, or 30")
-      ->check(CLI::Range(1e-3, 1e6));
+      ->check(CLI::Range(1e-3, 1e6))
+      ->check(refuse_nan);
   app.add_flag("--check", options.check,
                "Warn of signals whose word already has their value: a wait cannot tell them from those before");
   app.add_option("--split-nodes", options.split_nodes,
@@ -145,7 +153,8 @@ void add_job_options(CLI::App& app, beeline::launch::Options& options) {
   app.add_option("--grace", options.grace_s,
                  "Seconds after SIGTERM, which ranks get, in which they go on together, to save their state")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 1e6));
+      ->check(CLI::Range(0.0, 1e6))
+      ->check(refuse_nan);
   app.add_flag("--no-prefix", options.no_prefix, "Print the ranks' lines without \"[rank] \"");
   app.add_flag("--json", options.json, "Standard output: the ranks' JSON lines only; all else goes to standard error");
 }

@@ -232,6 +232,8 @@ class TestRefusals:
             (["-n", "3", "--device", "cuda:0,1,cpu", "true"], 'device "cuda:0,1,cpu": expected auto, cpu'),
             (["--device", "cuda:0,cpu", "-n", "3", "true"], "a list of 2 devices for 3 ranks"),
             (["-n", "2", "--deadline", "0", "true"], "--deadline"),
+            (["-n", "2", "--deadline", "nan", "true"], "--deadline: nan is no number"),
+            (["-n", "2", "--grace", "NaN", "true"], "--grace: NaN is no number"),
             (["-n", "2", "--bind", "no such address", "true"], '"no such address" is no address'),
             (["-n", "2", "--bind", "127.0.0.1:99999", "true"], "'99999' is no port; valid: 0 to 65535"),
             (["-n", "2", "--bind", "[::1]7", "true"], '"[::1]7" is no address'),

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/command_line.hpp"
 #include "measure.hpp"
 #include "method.hpp"
 #include "serial.hpp"
@@ -32,6 +33,19 @@ TEST(SpinGlassProblem, Sizes) {
   check_error(Status::invalid_argument, {"--size: no lattice"}, [] { static_cast<void>(parse_sizes("", 1, false)); });
   check_error(Status::invalid_argument, {"--couplings: 'strong'; valid: plus_minus, gaussian"},
               [] { static_cast<void>(parse_couplings("strong")); });
+}
+
+/// As main.cpp declares it.
+TEST(SpinGlassProblem, TheTemperatureIsWithinItsLimits) {
+  for (const char* text : {"nan", "-nan", "inf", "0", "1001", "cold"}) {
+    double temperature = 1;
+    CLI::App app;
+    app.add_option("--temperature", temperature)->check(apps::between(0.001, 1000.0));
+    const std::string argument = std::string("--temperature=") + text;
+    const char* arguments[] = {"spin-glass", argument.c_str()};
+    EXPECT_THROW(app.parse(2, arguments), CLI::ValidationError) << text;
+    EXPECT_EQ(1, temperature);
+  }
 }
 
 TEST(SpinGlassProblem, EachPlaneHasOneRank) {

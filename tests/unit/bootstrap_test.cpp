@@ -115,14 +115,16 @@ TEST_P(ThreeRanks, DescriptorsMayBeMissingAndTheCallRepeated) {
   });
 }
 
+/// The deadline of the first of the two ranks that call ends the calls of both: so their time begins before the
+/// barrier.
 TEST_P(ThreeRanks, AMissingRankIsNamedAtTheDeadline) {
-  constexpr std::int64_t deadline_ns = 300'000'000;
+  constexpr std::int64_t deadline_ns = 600'000'000;
   std::promise<void> over;
   std::atomic<int> failed{0};
   run([&, end = over.get_future().share()](Bootstrap& bootstrap) {
+    const Stopwatch stopwatch;
     bootstrap.barrier(generous_ns);
     if (bootstrap.rank() == 1) return end.wait();
-    const Stopwatch stopwatch;
     const Error error = error_of([&] { (void)bootstrap.exchange_descriptors(-1, deadline_ns); });
     stopwatch.expect_deadline(deadline_ns);
     EXPECT_EQ(error.code(), Status::deadline);
@@ -226,7 +228,8 @@ TEST_P(ThreeRanks, ARankThatDoesNotAnswerCountsAsFailed) {
   std::promise<void> over;
   std::atomic<int> agreed{0};
   run([&, end = over.get_future().share()](Bootstrap& bootstrap) {
-    constexpr std::int64_t deadline_ns = 200'000'000;
+    constexpr std::int64_t deadline_ns = 600'000'000;
+    const Stopwatch stopwatch;  // as above
     bootstrap.barrier(generous_ns);
     if (bootstrap.rank() == 1) {
       end.wait();
@@ -238,7 +241,6 @@ TEST_P(ThreeRanks, ARankThatDoesNotAnswerCountsAsFailed) {
       }
       return;
     }
-    const Stopwatch stopwatch;
     EXPECT_EQ(bootstrap.agree_on_survivors(deadline_ns), (std::vector<int>{0, 2}));
     stopwatch.expect_deadline(deadline_ns);
     EXPECT_NE(bootstrap.health()[1].noticed_by, -1);

@@ -53,7 +53,8 @@ struct FileOptions {
 /// No alignment is needed. Blocking; any thread may call it, also several at a time. Returns `bytes`.
 ///
 /// Throws, before anything is touched: invalid_argument for a file that does not exist, may not be read, is not a
-/// regular file, or ends before `offset + bytes`, and for memory that is not mapped or ends before `to + bytes`.
+/// regular file, or ends before `offset + bytes`, and for memory that is not mapped or ends before `to + bytes`;
+/// unavailable for memory of a device that does not work.
 /// Throws later, and leaves parts of the range written: invalid_argument if the file shrinks or the memory is unmapped
 /// meanwhile; deadline; aborted if a signal of the program ends the wait; internal for errors of the device. After a
 /// deadline the operating system may still write to `to`: the error says so.

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
 import os
 import sys
@@ -29,6 +30,7 @@ from beeline.outlet import Outlet
 from beeline.programs import CliError
 from beeline.texts import encode_all
 
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a file takes no more
 READER_S = 1  # for a reader of standard error that reads nothing
 HELP = {"help_option_names": ["-h", "--help"]}
 
@@ -117,6 +119,17 @@ def main() -> None:
         said.finish(READER_S)
         os._exit(128 + interrupted.number)  # the buffer of standard output may have no reader
     except BrokenPipeError:
-        # Python writes the rest of the buffer when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_rest_of_output()
         sys.exit(1)
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        drop_rest_of_output()
+        print(f"beeline: the output cannot be written: {error.strerror}", file=sys.stderr)
+        sys.exit(1)
+
+
+def drop_rest_of_output() -> None:
+    """Python writes the rest of the buffer when it ends."""
+    if sys.stdout is not None:  # closed
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

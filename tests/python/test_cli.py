@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import beeline
 import pytest
@@ -554,6 +555,19 @@ def test_output_that_nobody_reads_is_no_traceback(unbuffered):
         )
     assert done.returncode == 1
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("arguments", ["info --json", "app spin-glass"])
+def test_output_to_a_full_disk_is_no_traceback(arguments):
+    environment = {**os.environ, "BEELINE_BIN": str(FAKES)}
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "beeline", *arguments.split()],
+            stdout=full, stderr=subprocess.PIPE, text=True, env=environment, timeout=60, check=False,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert "beeline: the output cannot be written: No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_an_error_is_told_where_stdout_is_closed():

@@ -294,9 +294,9 @@ TEST_P(TaskFaults, ListsThatDiffer) {
 
 TEST_P(TaskFaults, ATaskThatDoesNotReturn) {
   run([](World& world, Team& team) {
+    const Stopwatch watch;  // before the set-up, which the other rank may leave first
     Tasks<List> tasks(team, {.queues = 1, .depth = 4, .workers = 1});
     tasks.register_function<Loop>({});
-    const Stopwatch watch;
     if (world.rank() == 0) {
       TaskPost what = good();
       what.function = List::index_of<Loop>();
@@ -367,9 +367,9 @@ TEST_P(TaskFaults, AKernelThatIsNotRegistered) {
 
 /// The error at the deadline names function and poster, although several leases of workers wait for the kernel.
 void expect_kernel_does_not_return(World& world, Team& team, KernelStarter by) {
+  const Stopwatch watch;  // before the set-up, which the other rank may leave first
   Tasks<Kernels> tasks(team, {.queues = 1, .depth = 4, .workers = 1});
   tasks.register_kernel<LoopAll>({}, {.blocks = 2, .threads = 64, .start = by});
-  const Stopwatch watch;
   if (world.rank() == 0) {
     TaskPost what;
     what.rank = 1, what.argument_bytes = sizeof(Number), what.function = Kernels::index_of<LoopAll>();

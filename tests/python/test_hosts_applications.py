@@ -46,6 +46,9 @@ def hosts(request: pytest.FixtureRequest) -> Iterator[Hosts]:
             "host,stream,proxy,proxy_device,triggered,triggered_stream,task,device,device_packets",
         ),
         ("tree-search", (), "task"),
+        ("random-access", ("--words", "1K", "--divisor", "8"), "atomics,put,task"),
+        ("breadth-first", ("--scale", "10", "--roots", "2"), "alltoallv,message,put,bitmap"),
+        ("spin-glass", ("--size", "4x4x8", "--sweeps", "4"), "off,receive,both,device"),
     ],
 )
 def test_an_application_on_several_hosts(hosts: Hosts, app: str, options: tuple[str, ...], methods: str) -> None:
@@ -75,6 +78,7 @@ def test_the_examples_of_the_documents_on_several_hosts(hosts: Hosts) -> None:
     ("program", "arguments", "reason"),
     [
         ("tree-search", ("--method", "bulk"), "at refused: loads and stores do not reach rank"),
+        ("random-access", ("--words", "1K", "--method", "mailboxes"), "at refused: loads and stores do not reach rank"),
         ("himeno", ("--method", "global_address_space"), "at refused: loads and stores do not reach rank"),
         ("example_rma", (), "an RMA port needs memory that all members share: rank"),
         ("example_verbs", (), "a verbs-style queue pair needs memory that all members share: rank"),

@@ -50,7 +50,8 @@ struct WorkerMemory {
 class GpuWorker final : public CommandWorker {
  public:
   GpuWorker(const EngineClient& client, const GpuWindows* windows)
-      : gpu_(client.device.index), stores_(windows), destinations_(client), sources_(client) {
+      : gpu_(client.device.index), deadline_ns_(client.context.deadline_ns), stores_(windows), destinations_(client),
+        sources_(client) {
     check(cudaSetDevice(gpu_), "cudaSetDevice");
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
     check(cudaHostAlloc(&memory_, sizeof(WorkerMemory), cudaHostAllocPortable), "cudaHostAlloc");
@@ -244,7 +245,12 @@ class GpuWorker final : public CommandWorker {
   }
   void drain() {
     is_busy_ = true;
-    while (!over()) std::this_thread::yield();
+    const std::uint64_t start = machine::clock_ns();
+    while (!over()) {
+      require(machine::clock_ns() - start < deadline_ns_, Status::deadline,
+              "the stream of an engine has not ended its work by the deadline");
+      std::this_thread::yield();
+    }
   }
   void put_inline(const Command& command, std::byte* remote, std::size_t slot) override {
     if (std::byte* const place = place_of_cpu(remote, command.width)) {
@@ -278,6 +284,7 @@ class GpuWorker final : public CommandWorker {
   }
 
   const int gpu_;
+  const std::uint64_t deadline_ns_;
   WindowStores stores_;
   MappedMemory destinations_, sources_;
   cudaStream_t stream_ = nullptr;

@@ -62,8 +62,9 @@ class Life {
  private:
   void finish() {
     Process::running_.store(nullptr, std::memory_order_release);
-    process_->service().end_calls();
-    process_.reset();
+    if (process_->service().end_calls()) return process_.reset();
+    process_->log("a call of another thread has not ended with the termination: what it uses stays");
+    static_cast<void>(process_.release());
   }
 
   /// Ends the service thread before the libraries below it are torn down, if the program exits without a termination.

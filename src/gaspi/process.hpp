@@ -75,14 +75,13 @@ class Process {
   [[nodiscard]] const HealthTable& health() const { return *health_; }
   [[nodiscard]] Connections& connections() const { return *connections_; }
   /// Calls `operation()`, which asks `rank` of another node and returns a beeline_status. BEELINE_ABORTED: ranks were
-  /// lost; the operation may not have been done, and its answer is not to be used.
+  /// lost; the operation may not have been done. Operations themselves return it if their answer is not to be used.
   template <class Operation>
   [[nodiscard]] beeline_status ask(int rank, const Operation& operation) const {
     const RemoteCalls::Call call(remote_calls_);
-    const auto is_aborted = [this] { return beeline_team_failed(world_team_) != 0; };
-    if (!call.may_go_on() || !health_->is_healthy(rank) || is_aborted()) return BEELINE_ABORTED;
-    const beeline_status status = operation();
-    return status == BEELINE_OK && is_aborted() ? BEELINE_ABORTED : status;
+    if (!call.may_go_on() || !health_->is_healthy(rank) || beeline_team_failed(world_team_) != 0)
+      return BEELINE_ABORTED;
+    return operation();
   }
   [[nodiscard]] GroupTable& groups() { return groups_; }
   [[nodiscard]] Service& service() { return *service_; }

@@ -114,12 +114,13 @@ void RequestBook::close(const std::string& reason) {
   done_.notify_all();
 }
 
-void RequestBook::await_calls() {
+bool RequestBook::await_calls(std::uint64_t limit_ns) {
   std::unique_lock lock(mutex_);
   const auto has_call = [](const Entry& entry) {
     return entry.calls != 0 && entry.request.action != Action::dissolve;  // of which no call waits for the end
   };
-  done_.wait(lock, [&] { return std::none_of(entries_.begin(), entries_.end(), has_call); });
+  return done_.wait_for(lock, std::chrono::nanoseconds(limit_ns),
+                        [&] { return std::none_of(entries_.begin(), entries_.end(), has_call); });
 }
 
 }  // namespace beeline::gaspi

@@ -78,8 +78,9 @@ class RequestBook {
   void finish(Number number, std::int32_t value, const std::string& text);
   /// Fails all requests, and all later ones. A second call does nothing.
   void close(const std::string& reason);
-  /// Waits until no call is between `find_or_add` and `release`. After `close` all such calls end.
-  void await_calls();
+  /// Waits until no call is between `find_or_add` and `release`, at most `limit_ns`; whether none is. After `close` all
+  /// such calls end.
+  [[nodiscard]] bool await_calls(std::uint64_t limit_ns);
 
  private:
   struct Entry {

@@ -81,9 +81,9 @@ Result Service::perform(const Request& request, const Awaited& awaited, std::uin
   }
 }
 
-void Service::end_calls() {
+bool Service::end_calls() {
   book_.close("the process has left the world");
-  book_.await_calls();
+  return book_.await_calls(2 * process_.deadline_ns());  // a call may first post a request for up to a deadline
 }
 
 void Service::post(const Request& request) {

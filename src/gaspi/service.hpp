@@ -52,8 +52,9 @@ class Service {
   [[nodiscard]] bool is_pending(Action action, std::uint32_t id) const { return book_.contains(action, id); }
   /// Makes a request that no call waits for.
   void post(const Request& request);
-  /// At the termination: fails the calls of `perform` in which other threads are, and waits until they have returned.
-  void end_calls();
+  /// At the termination: fails the calls of `perform` in which other threads are, and waits until they have returned,
+  /// at most for twice the world's deadline; whether they have.
+  [[nodiscard]] bool end_calls();
 
   /// Number of times that the world went on without lost ranks.
   [[nodiscard]] std::uint64_t recoveries() const { return recoveries_.load(); }

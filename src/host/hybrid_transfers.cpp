@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "beeline/core/error.hpp"
+#include "beeline/core/log.hpp"
 #include "beeline/host/world.hpp"
 #include "host/carried_work.hpp"
 #include "host/channel_agreement.hpp"
@@ -93,12 +94,13 @@ struct HybridTransfers::Implementation {
         buffers(members, detail::array_bytes(options.chunks, options.chunk_bytes), Heap::pinned),
         posted(members, most_chunks, Heap::pinned), out(world.make_stream()), in(world.make_stream()),
         ring(*in, buffers.data(), buffers.bytes()) {}
-  /// Other streams may still use the buffers: the stream `out`, which ends before these, waits for them.
+  /// Other streams may still use the buffers, and a GPU's stream ends before its work does.
   ~Implementation() {
     try {
       ring.let_follow(*out);
-    } catch (const std::exception&) {
-      // A device with a fault does no further work.
+      world.synchronize(*out);
+    } catch (const std::exception& error) {
+      log(LogLevel::info, fmt::format("hybrid transfers end: {}", error.what()), world.rank());
     }
   }
   Implementation(const Implementation&) = delete;

@@ -7,6 +7,7 @@
 #include <exception>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "host/channel_agreement.hpp"
@@ -15,6 +16,7 @@
 #include "host/world/part.hpp"
 #include "host/world/routes.hpp"
 #include "host/world/streams.hpp"
+#include "runtime/deadline.hpp"
 #include "transport/staged.hpp"
 
 namespace beeline {
@@ -80,6 +82,8 @@ struct StagedChannel::Implementation {
   /// Begins a call, or continues a pending one. Checks both sides before it changes either.
   void enter(const Call& call);
   void leave(const Call& call);
+  /// Waits, after a failure, until the copies in flight have ended: the caller catches the error, and frees the memory.
+  void end_copies() const;
   /// nullptr: the call has no such side.
   [[nodiscard]] Side<StagedSender>* sending(const Call& call) {
     return call.to < 0 ? nullptr : &senders[static_cast<std::size_t>(call.to)];
@@ -167,6 +171,11 @@ void StagedChannel::Implementation::leave(const Call& call) {
   if (auto* const receiver = receiving(call)) receiver->call.reset();
 }
 
+void StagedChannel::Implementation::end_copies() const {
+  const detail::Deadline deadline(world.config().stream_deadline_ns);
+  while (!(out->drained() && in->drained()) && !deadline.passed()) std::this_thread::yield();
+}
+
 StagedChannel::StagedChannel(World& world, std::size_t chunk_bytes, std::uint32_t slots) {
   static_cast<void>(world_part<Routes>(world).to_members(world, "StagedChannel"));
   require(slots > 0, Status::invalid_argument, "a staged channel needs at least one slot");
@@ -228,8 +237,9 @@ Status StagedChannel::send_receive(const void* source, int to, void* destination
       return observed != before || over();
     });
     if (status == Status::timeout) return status;
-    if (status != Status::ok)
-      world_part<Failures>(channel.world).fail(status, channel.world.host_context().team, other_length(receiver, call));
+    if (status == Status::ok) continue;
+    channel.end_copies();
+    world_part<Failures>(channel.world).fail(status, channel.world.host_context().team, other_length(receiver, call));
   }
   channel.leave(call);
   const std::string refusal = other_length(receiver, call);

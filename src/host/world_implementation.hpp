@@ -147,6 +147,9 @@ class World::Implementation {
   void serve_engine();
   /// In a forked child: refuses operations, and ends waits.
   void seal_in_child();
+  /// Whether this rank's kernels see the abort words; if not, stores them, and later calls return whether that is over.
+  ///   stored  behind the store; nullptr: it has not begun
+  [[nodiscard]] bool kernels_see_abort(std::shared_ptr<Event>& stored);
   /// Records the loss of the connection to a peer and aborts the teams shared with it.
   void lose(int peer, const std::string& reason);
   /// Reads published data of a rank on another node; false without an answer within a second.

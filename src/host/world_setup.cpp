@@ -63,10 +63,12 @@ void World::Implementation::make_failures() {
   FailureActions actions;
   actions.zero = [this](void* address, std::size_t bytes) { zero(address, bytes); };
   actions.notify_kernels = [this] {
-    if (!membership->device().is_gpu() || streams == nullptr || streams->of_copies() == nullptr) return;
+    if (!membership->device().is_gpu() || streams == nullptr) return;
     try {
-      streams->of_copies()->copy(memory->areas().heap_header()->abort, memory->areas().host_header()->control.abort,
-                                 sizeof(HeapHeader::abort));
+      streams->with_copies([this](Stream& stream) {
+        stream.copy(memory->areas().heap_header()->abort, memory->areas().host_header()->control.abort,
+                    sizeof(HeapHeader::abort));
+      });
     } catch (const Error& error) {
       log(LogLevel::error, std::string("kernels could not be told of the abort: ") + error.what(), rank());
     }
@@ -105,8 +107,28 @@ std::unique_ptr<Engine> World::Implementation::make_network(std::uint64_t secret
   events.aborted = [this](std::uint32_t team, std::uint64_t word, const std::string& cause) {
     failures->take_remote_abort(team, word, cause);
   };
+  events.kernels_see_abort = [this, stored = std::shared_ptr<Event>()]() mutable { return kernels_see_abort(stored); };
   events.lost = [this](int peer, const std::string& reason) { lose(peer, reason); };
   return make_network_engine(*bootstrap, plan, std::move(events));
+}
+
+bool World::Implementation::kernels_see_abort(std::shared_ptr<Event>& stored) {
+  if (!membership->device().is_gpu()) return true;
+  bool is_over = true;
+  try {
+    if (stored == nullptr) {
+      failures->notify_kernels();
+      streams->with_copies([&](Stream& stream) {
+        stored = stream.make_event();
+        stream.record(*stored);
+      });
+    }
+    is_over = stored == nullptr || stored->done();
+  } catch (const Error&) {
+    // A GPU with a fault runs no kernels.
+  }
+  if (is_over) stored.reset();
+  return is_over;
 }
 
 void World::Implementation::lose(int peer, const std::string& reason) {

@@ -26,7 +26,7 @@ MemoryUsers::NoHolds::NoHolds(MemoryUsers& users, std::int64_t deadline_ns) : us
     if (is_late) {
       --users.ending_;
       throw Error(Status::deadline,
-                  fmt::format("memory is not unmapped: a put from another node has been writing to it for {} s",
+                  fmt::format("memory is not unmapped: a put or get of another node has used it for {} s",
                               deadline.total_seconds()));
     }
     if (!detail::do_wait_work()) ::sched_yield();

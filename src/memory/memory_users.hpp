@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Keeps memory mapped while threads use it by plain loads and stores, and while a network writes to it.
+/// Keeps memory mapped while threads use it by plain loads and stores, and while a network reads it or writes to it.
 
 #include <atomic>
 #include <cstddef>

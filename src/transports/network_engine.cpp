@@ -138,6 +138,8 @@ class NetworkEngine final : public Engine, Waker, detail::WaitWork, UnmapWatcher
   /// Returns whether there was any failure.
   bool report_failures();
   bool send_aborts();
+  /// Whether the world is aborted, this rank's kernels see it, and the survivors have not settled yet.
+  bool is_abort_seen();
 
   const std::unique_ptr<RemoteExchange> connected_;
   RemoteExchange& exchange_;  ///< used by the thread whose turn it is
@@ -157,6 +159,10 @@ class NetworkEngine final : public Engine, Waker, detail::WaitWork, UnmapWatcher
   std::atomic<std::uint64_t> worked_at_{0};  ///< time at which a waiting thread last had work
   std::atomic<bool> closing_{false};
   std::array<std::uint64_t, max_teams> reported_aborts_{};  ///< abort words that the other nodes know
+  struct WorldAbort {
+    enum Stage { unseen, seen, over } stage = unseen;  ///< whether the kernels see it, or the survivors have settled
+    std::uint64_t word = 0;                            ///< 0: the world is not aborted
+  } world_abort_;
   std::thread thread_;
 };
 
@@ -380,6 +386,7 @@ bool NetworkEngine::report_failures() {
   const std::unique_lock reporting(report_mutex_, std::try_to_lock);
   if (!reporting) return false;
   bool any = send_aborts();
+  const bool ends_lost = is_abort_seen();
   // Waiting threads take turns so quickly that this thread, if it waited for its turn here, would delay each of them.
   if (reported_aborts_[0] == 0 && !exchange_.peers.has_reports()) return any;
   std::string failure;
@@ -387,7 +394,7 @@ bool NetworkEngine::report_failures() {
   std::vector<std::pair<int, std::string>> lost;
   {
     const auto lock = turns_.lock();
-    if (reported_aborts_[0] != 0) exchange_.end_lost();
+    if (ends_lost) exchange_.end_lost();
     failure = exchange_.peers.take_failure();
     aborts = exchange_.peers.take_aborts();
     const std::uint64_t now = machine::clock_ns();
@@ -401,6 +408,14 @@ bool NetworkEngine::report_failures() {
   for (const auto& [peer, reason] : lost) events_.lost(peer, reason);
   if (!failure.empty()) client_.fail(failure);
   return any || !aborts.empty() || !lost.empty() || !failure.empty();
+}
+
+bool NetworkEngine::is_abort_seen() {
+  if (std::exchange(world_abort_.word, reported_aborts_[0]) != reported_aborts_[0])
+    world_abort_.stage = WorldAbort::unseen;
+  if (world_abort_.word != 0 && world_abort_.stage == WorldAbort::unseen && events_.kernels_see_abort())
+    world_abort_.stage = WorldAbort::seen;
+  return world_abort_.stage == WorldAbort::seen;
 }
 
 /// A rank that gives up stores an abort word; this function alone sends the word to other nodes.
@@ -498,6 +513,7 @@ void NetworkEngine::forget_failures() {
   const auto lock = turns_.lock();
   exchange_.peers.forget_failures();
   exchange_.peers.note_abort(false);
+  world_abort_.stage = WorldAbort::over;  // its word is cleared later
   static_cast<void>(exchange_.peers.take_lost(~std::uint64_t{0}));
 }
 

@@ -24,6 +24,9 @@ struct FailureEvents {
   std::function<std::string(std::uint32_t team)> cause;
   /// Reports that a team was aborted on another node.
   std::function<void(std::uint32_t team, std::uint64_t word, const std::string& cause)> aborted;
+  /// Returns whether this rank's kernels see that the world was aborted. Only then they may get answers that have no
+  /// value: after an answer they read their abort word. Does not block; called again until it returns true.
+  std::function<bool()> kernels_see_abort;
   /// Handles a lost connection to a rank, for which no reason was reported.
   std::function<void(int peer, const std::string& reason)> lost;
 };

@@ -73,6 +73,12 @@ class PostedCommands {
   [[nodiscard]] PostedCommand* find(std::uint32_t index) {
     return index < depth && commands_[index].is_open ? &commands_[index] : nullptr;
   }
+  /// Calls `visit(command)` for each pending command.
+  template <class Visit>
+  void for_open(const Visit& visit) const {
+    for (const PostedCommand& posted : commands_)
+      if (posted.is_open) visit(posted);
+  }
   void answer(const PostedCommand& posted, std::uint64_t value) {
     if (posted.command.answers) reader_.answer(posted.command, value);
   }

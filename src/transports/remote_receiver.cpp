@@ -358,12 +358,15 @@ void RemoteReceiver::refuse(const NetworkMessage& message, const std::string& re
       message.request;
 }
 
+/// Memory that may be unmapped before the transport has read it is held for long rows. Short rows are copied, and all
+/// rows while a thread is about to unmap.
 void RemoteReceiver::reply_rows(const NetworkMessage& to, const Rows& rows) {
   RemotePeers::Reply& answer = peers_.reply(to, MessageKind::data, 0);
-  // Rows that fit a message, and that may be unmapped before UCX has read them, are copied.
-  if (rows.is_whole() &&
-      (rows.bytes() > most_packed_bytes || peers_.memory()->mapped.holds_for_good(rows.first, rows.bytes()))) {
-    answer.payload = {rows.first, rows.bytes()};
+  answer.payload = {rows.first, rows.bytes()};
+  MemoryUsers& users = *peers_.memory()->client.memory_users;
+  if (rows.is_whole() && peers_.memory()->mapped.holds_for_good(rows.first, rows.bytes())) return;
+  if (rows.is_whole() && rows.bytes() > most_packed_bytes && users.try_hold()) {
+    answer.staged = held_bytes(rows.first, users);
     return;
   }
   answer.staged = make_staged(rows.bytes());

@@ -37,7 +37,11 @@ void RemoteSender::open(Ring& ring) {
 template void RemoteSender::open(CommandRing& ring);
 template void RemoteSender::open(CarriedQueue& queue);
 
+/// Answers that are missing are no longer waited for.
 void RemoteSender::close(const CarriedQueue& queue) {
+  for (const auto& [number, ring] : rings_)
+    if (ring->queue() == &queue)
+      ring->for_open([this](const PostedCommand& posted) { peers_[posted.command.peer].unanswered -= posted.awaited; });
   std::erase_if(rings_, [&queue](const auto& ring) { return ring.commands->queue() == &queue; });
 }
 
@@ -124,7 +128,7 @@ void RemoteSender::refuse_own(PostedCommands& ring, PostedCommand& posted, const
 StagedBytes RemoteSender::packed(const Rows& rows, bool is_checked) {
   StagedBytes bytes = make_staged(rows.bytes());
   const std::lock_guard in_use(peers_.memory()->user);
-  if (!is_checked || peers_.memory()->mapped.holds(rows.first, rows.extent()))
+  if (!is_checked || peers_.memory()->mapped.holds_in_host_memory(rows.first, rows.extent()))
     rows.pack(bytes.get());
   else if (!rows.pack_if_there(bytes.get()))
     bytes.reset();
@@ -133,7 +137,7 @@ StagedBytes RemoteSender::packed(const Rows& rows, bool is_checked) {
 
 bool RemoteSender::unpack(const Rows& rows, bool is_checked, std::span<const std::byte> bytes) {
   const std::lock_guard in_use(peers_.memory()->user);
-  if (is_checked && !peers_.memory()->mapped.holds(rows.first, rows.extent()))
+  if (is_checked && !peers_.memory()->mapped.holds_in_host_memory(rows.first, rows.extent()))
     return rows.unpack_if_there(bytes.data());
   rows.unpack(bytes.data());
   return true;
@@ -215,7 +219,7 @@ const char* RemoteSender::packed_entries(const PostedCommand& posted, std::span<
   const std::lock_guard in_use(memory.user);
   return pack(posted.command, entries, posted.next, payload,
               [&](std::byte* to, const std::byte* from, std::size_t bytes) {
-                if (posted.is_checked && !memory.mapped.holds(from, bytes))
+                if (posted.is_checked && !memory.mapped.holds_in_host_memory(from, bytes))
                   return detail::copy_if_there(to, from, bytes);
                 std::memcpy(to, from, bytes);
                 return true;
@@ -312,6 +316,10 @@ PostedCommands* RemoteSender::ring_of(std::uint32_t request) {
   return found == rings_.end() || found->number != number ? nullptr : found->commands.get();
 }
 
+bool RemoteSender::is_closed(std::uint32_t request) {
+  return request >> index_bits < next_ring_ && ring_of(request) == nullptr;
+}
+
 PostedCommand* RemoteSender::posted_of(std::uint32_t request) {
   PostedCommands* const ring = ring_of(request);
   return ring == nullptr ? nullptr : ring->find(request & ((1u << index_bits) - 1));
@@ -343,6 +351,7 @@ void RemoteSender::advance() {
 
 void RemoteSender::take_refusal(const NetworkMessage& message, std::span<const std::byte> payload) {
   ++peers_[message.from].refusals_taken;
+  if (is_closed(message.request)) return;
   PostedCommand* const posted = posted_of(message.request);
   if (posted == nullptr || posted->command.peer != message.from)
     return peers_.fail(fmt::format("rank {} refuses what nobody posted: {}", message.from, text_in(payload)));
@@ -363,6 +372,7 @@ Rows RemoteSender::rows_of_answer(const NetworkMessage& message) {
 }
 
 void RemoteSender::take_answer(const NetworkMessage& message, Payload payload) {
+  if (is_closed(message.request)) return;
   PostedCommand* const posted = posted_of(message.request);
   const bool is_data = message.kind == MessageKind::data;
   if (posted == nullptr || posted->awaited == 0 || posted->command.peer != message.from ||

@@ -128,6 +128,8 @@ class RemoteSender {
   /// nullptr if no ring or pending command has this number.
   [[nodiscard]] PostedCommands* ring_of(std::uint32_t request);
   [[nodiscard]] PostedCommand* posted_of(std::uint32_t request);
+  /// Whether the ring of a request was closed.
+  [[nodiscard]] bool is_closed(std::uint32_t request);
   /// Lets the acknowledgement of a message with a signal wait, if its poster allows that.
   void let_acknowledgement_wait(NetworkMessage& message, const PostedCommands& ring, const PostedCommand& posted);
   [[nodiscard]] Rows rows_of_piece(const PostedCommand& posted, std::uint32_t piece) const {

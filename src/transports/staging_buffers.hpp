@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "memory/host_buffer.hpp"
+#include "memory/memory_users.hpp"
 
 namespace beeline {
 
@@ -16,12 +17,18 @@ inline constexpr std::size_t staging_bytes = std::size_t{512} << 10;
 
 class StagingBuffers;
 
-/// Returns a buffer to its pool.
+/// Returns a buffer to its pool, or releases memory that is held.
 struct GiveBack {
   StagingBuffers* to = nullptr;  ///< nullptr: the buffer is an array of its own
+  MemoryUsers* held = nullptr;   ///< nullptr: the bytes are a buffer
   void operator()(std::byte* buffer) const;
 };
 using StagedBytes = std::unique_ptr<std::byte[], GiveBack>;
+
+/// Bytes of memory that `users.try_hold` has held: nothing is unmapped until their owner ends.
+[[nodiscard]] inline StagedBytes held_bytes(std::byte* bytes, MemoryUsers& users) {
+  return StagedBytes(bytes, GiveBack{nullptr, &users});
+}
 
 [[nodiscard]] inline StagedBytes make_staged(std::size_t bytes) {
   return StagedBytes(std::make_unique_for_overwrite<std::byte[]>(bytes).release());
@@ -43,7 +50,7 @@ class StagingBuffers {
     if (free_.empty()) return make_staged(staging_bytes);
     std::byte* const buffer = free_.back();
     free_.pop_back();
-    return StagedBytes(buffer, GiveBack{this});
+    return StagedBytes(buffer, GiveBack{this, nullptr});
   }
   void give(std::byte* buffer) { free_.push_back(buffer); }
 
@@ -53,7 +60,9 @@ class StagingBuffers {
 };
 
 inline void GiveBack::operator()(std::byte* buffer) const {
-  if (to != nullptr)
+  if (held != nullptr)
+    held->release();
+  else if (to != nullptr)
     to->give(buffer);
   else
     delete[] buffer;

@@ -162,6 +162,16 @@ TEST(GaspiRequests, TheSameCallContinues) {
   EXPECT_FALSE(book.contains(Action::commit, 1));
 }
 
+TEST(GaspiRequests, TheWaitForCallsEnds) {
+  RequestBook book;
+  const auto [number, is_new] = book.find_or_add(allocate(1, 8));
+  book.close("the end");
+  EXPECT_TRUE(is_new);
+  EXPECT_FALSE(book.await_calls(1'000'000)) << "a call has not returned";
+  book.release(number, true);
+  EXPECT_TRUE(book.await_calls(0));
+}
+
 TEST(GaspiRequests, AFailureReachesTheCallAndALaterOne) {
   RequestBook book;
   const auto number = book.find_or_add(allocate(1, 8)).first;

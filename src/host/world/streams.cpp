@@ -42,7 +42,10 @@ Streams::Streams(const Membership& membership, const Context& context, Grids& gr
 
 void Streams::end() {
   main_.reset();
-  copies_.reset();
+  {
+    const std::lock_guard lock(copies_mutex_);
+    copies_.reset();
+  }
   blocking_.clear();
 }
 

@@ -35,7 +35,13 @@ class Streams {
 
   [[nodiscard]] Stream& main() const { return *main_; }              ///< the default stream
   [[nodiscard]] Stream* of_copies() const { return copies_.get(); }  ///< of a GPU's blocking copies; nullptr: it ended
-  [[nodiscard]] WorldStreams& handed() { return handed_; }           ///< streams that the program made or adopted
+  /// Calls `work(stream)` with the stream of blocking copies, which does not end meanwhile; not if it has ended.
+  template <class Work>
+  void with_copies(const Work& work) {
+    const std::lock_guard lock(copies_mutex_);
+    if (copies_ != nullptr) work(*copies_);
+  }
+  [[nodiscard]] WorldStreams& handed() { return handed_; }  ///< streams that the program made or adopted
   [[nodiscard]] BlockingStreams& blocking() { return blocking_; }
   /// Access to GPU memory for a host rank in a world with GPUs; nullptr: CPU threads reach all memory, or this rank has
   /// a GPU.
@@ -69,6 +75,7 @@ class Streams {
   std::unique_ptr<GpuReach> gpu_reach_;
   WorldStreams handed_;
   BlockingStreams blocking_;
+  std::mutex copies_mutex_;  ///< held while `copies_` ends, and by threads of the library that may use it then
   std::unique_ptr<Stream> copies_, main_;
 };
 

@@ -16,12 +16,12 @@ namespace random_access {
 ///   arrived  numbers whose words this rank owns; all are applied
 /// Returns the last number.
 [[nodiscard]] std::uint64_t make_and_apply(std::uint64_t** ends, const Target& target, std::uint64_t number,
-                                           std::uint64_t count, const Numbers& arrived);
+                                           std::uint64_t count, Numbers arrived);
 
 /// Prefetches the first of numbers that are applied soon.
-void prefetch_numbers(const Numbers& arrived);
+void prefetch_numbers(Numbers arrived);
 
 /// Applies numbers whose words this rank owns.
-void apply_alone(const Target& target, const Numbers& arrived);
+void apply_alone(const Target& target, Numbers arrived);
 
 }  // namespace random_access

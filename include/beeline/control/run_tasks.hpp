@@ -37,19 +37,33 @@ BEELINE_HOST_DEVICE std::uint32_t run_tasks([[maybe_unused]] const TaskRunner<Li
   static_assert(!List::has_kernels, "kernels run on threads of their own");
   std::uint32_t ran = 0;
 #if !BEELINE_ON_GPU
-  bool& is_running = detail::is_running_tasks();
-  if (is_running) return 0;
-  is_running = true;
-  for (std::uint32_t worker = 0; worker < runner.count && ran < most; ++worker)
-    ran += static_cast<detail::SharedTaskWorker<List>*>(runner.workers[worker])->call(most - ran);
-  is_running = false;
+  for (std::uint32_t i = 0; i < runner.count && ran < most; ++i) {
+    auto& worker = *static_cast<detail::SharedTaskWorker<List>*>(runner.workers[i]);
+    if (!worker.begin_call()) continue;
+    ran += worker.run(most - ran);
+    worker.end_call();
+  }
 #endif
   return ran;
 }
 
-/// Calls `function()` on the calling thread while no task of a worker runs, so that it may change what the worker's
-/// tasks change. Does not wait. Returns whether it was called: not while another thread runs tasks of the worker, and
-/// not on a GPU rank.
+/// The turn of a worker that the calling thread has: see `between_tasks`.
+template <class List>
+class TaskTurn {
+ public:
+  explicit TaskTurn(detail::SharedTaskWorker<List>& worker) : worker_(worker) {}
+  /// As `run_tasks`, for the tasks of this worker.
+  std::uint32_t run(std::uint32_t most) const { return worker_.run(most); }
+
+ private:
+  detail::SharedTaskWorker<List>& worker_;
+};
+
+/// Calls `function(turn)` on the calling thread while no other thread runs tasks of a worker, so that it may change
+/// what the worker's tasks change. By `turn`, a `TaskTurn`, it runs tasks itself: one after the other without the
+/// atomic operation of each `run_tasks`, which waits until earlier stores have left the core. Does not wait. Returns
+/// whether it was called: not while another thread runs tasks of the worker, and not on a GPU rank. `function` must not
+/// throw.
 ///   worker  its index, as in `Task::worker`; worker w serves queue w % queues
 template <class List, class Function>
 BEELINE_HOST_DEVICE bool between_tasks([[maybe_unused]] const TaskRunner<List>& runner,
@@ -58,8 +72,12 @@ BEELINE_HOST_DEVICE bool between_tasks([[maybe_unused]] const TaskRunner<List>& 
 #if BEELINE_ON_GPU
   return false;
 #else
-  return worker < runner.count &&
-         static_cast<detail::SharedTaskWorker<List>*>(runner.workers[worker])->call_between(function);
+  if (worker >= runner.count) return false;
+  auto& of_turn = *static_cast<detail::SharedTaskWorker<List>*>(runner.workers[worker]);
+  if (!of_turn.begin_call()) return false;
+  function(TaskTurn<List>(of_turn));
+  of_turn.end_call();
+  return true;
 #endif
 }
 

@@ -93,34 +93,31 @@ class SharedTaskWorker {
       worker_.serve(turns_);
     }
   }
-  /// Runs up to `most` tasks that have arrived. Returns how many; 0 if another thread runs tasks of this worker.
-  std::uint32_t call(std::uint32_t most) {
-    if (!turns_.begin_call()) return 0;
-    std::uint32_t ran = 0;
-    try {
-      if (!worker_.serve_some(most, ran)) return ran;  // the team is aborted: the turn never ends
-    } catch (...) {                                    // of any type, since the task's function is user code
-      turns_.fail(std::current_exception());
-      return ran;
-    }
-    turns_.end();
-    return ran;
+  /// Begins a turn of another thread than the worker's. Returns false if a thread has the turn.
+  [[nodiscard]] bool begin_call() { return turns_.begin_call(); }
+  /// Ends it, unless the worker has ended in it.
+  void end_call() {
+    if (!has_ended_) turns_.end();
   }
-
-  /// Calls `function()` in a turn. Returns false, without a call, if another thread has the turn.
-  template <class Function>
-  bool call_between(const Function& function) {
-    if (!turns_.begin_call()) return false;
-    struct Turn {
-      TaskTurns& turns;
-      ~Turn() { turns.end(); }
-    } const turn{turns_};
-    function();
-    return true;
+  /// Runs up to `most` tasks that have arrived, in a turn. Returns how many; 0 in a task.
+  std::uint32_t run(std::uint32_t most) {
+    bool& is_running = is_running_tasks();
+    std::uint32_t ran = 0;
+    if (is_running || has_ended_) return ran;
+    is_running = true;
+    try {
+      has_ended_ = !worker_.serve_some(most, ran);
+    } catch (...) {  // of any type, since the task's function is user code
+      has_ended_ = true;
+      turns_.fail(std::current_exception());
+    }
+    is_running = false;
+    return ran;
   }
 
  private:
   TaskTurns turns_;
+  bool has_ended_ = false;  ///< the team is aborted, or a task has thrown; changes in a turn
   const Context ctx_;
   const TaskService service_;
   HostTeamState alone_;

@@ -7,6 +7,8 @@
 
 namespace beeline::gaspi {
 
+void refuse_null(const char* argument) { refuse(GASPI_ERR_NULLPTR, std::string(argument) + " is a null pointer"); }
+
 void log_failure(const char* function, const char* text) noexcept {
   try {
     std::string line = text;  // the texts of Beeline may have several lines

@@ -11,7 +11,7 @@
 #include <type_traits>
 
 #include "gaspi/failure.hpp"
-#include "gaspi/process.hpp"
+#include "gaspi/waiting.hpp"
 
 /// Exports the function pgaspi_NAME of this file as gaspi_NAME, too, which a profiler's function may replace.
 #define GASPI_EXPORT(name) extern "C" __attribute__((weak, alias("pgaspi_" #name))) decltype(pgaspi_##name) gaspi_##name
@@ -22,7 +22,9 @@ namespace beeline::gaspi {
 void log_failure(const char* function, const char* text) noexcept;
 
 /// Refuses a call before anything is touched.
-[[noreturn]] inline void refuse(gaspi_return_t value, const std::string& text) { throw Failure(value, text); }
+[[noreturn, gnu::cold]] inline void refuse(gaspi_return_t value, const std::string& text) {
+  throw Failure(value, text);
+}
 
 /// Requires that a call of Beeline has succeeded. Throws Failure with Beeline's text.
 ///   value  what the caller gets otherwise
@@ -31,10 +33,10 @@ inline void require_ok(beeline_status status, gaspi_return_t value = GASPI_ERROR
     throw Failure(value, beeline_last_error());
 }
 
-template <class Type>
-void require_pointer(const Type* pointer, const char* argument) {
+[[noreturn]] void refuse_null(const char* argument);
+inline void require_pointer(const void* pointer, const char* argument) {
   if (pointer == nullptr) [[unlikely]]
-    refuse(GASPI_ERR_NULLPTR, std::string(argument) + " is a null pointer");
+    refuse_null(argument);
 }
 
 /// Calls `body()` and returns its result: success if it returns nothing. Exceptions become the standard's values, with

@@ -53,7 +53,7 @@ gaspi_return_t write(const char* function, const Named& named, gaspi_rank_t rank
     require_peer(process, rank);
     Queue& queue = queues().get(number);
     const UseOfBoth use(named.segment_local, named.segment_remote);
-    const Move move = require_move(process, named, rank);
+    const Move move(process, named, rank);
     Flag flag{};
     if (announced != nullptr) flag = require_flag(move.remote, announced->id, announced->value);
     const std::uint32_t entries = announced == nullptr ? 1 : 2;

@@ -7,8 +7,15 @@
 
 namespace beeline::gaspi {
 
-void refuse_part(const Part& part, gaspi_segment_id_t segment, int rank) {
-  if (part.kind == Memory::none) refuse(GASPI_ERR_INV_SEG, fmt::format("rank {} has no segment {}", rank, segment));
+namespace {
+
+/// Up to this number of bytes of GPU memory the hybrid method has one chunk, and so nothing that it would overlap.
+constexpr std::uint64_t most_unstaged_bytes = std::uint64_t{128} << 10;
+
+}  // namespace
+
+void refuse_part(Memory kind, gaspi_segment_id_t segment, int rank) {
+  if (kind == Memory::none) refuse(GASPI_ERR_INV_SEG, fmt::format("rank {} has no segment {}", rank, segment));
   refuse(GASPI_ERR_INV_SEG, fmt::format("segment {} of rank {} is not registered with this rank", segment, rank));
 }
 
@@ -25,24 +32,8 @@ void refuse_move(const Process& process, const Named& named, int rank) {
                                             require_part(process, named.segment_remote, rank).bytes));
 }
 
-template <class Attempt>
-bool Post::begin(Carrier carrier, const Attempt& attempt) {
-  const Awaited awaited{.what = "the engine to take a request for rank",
-                        .number = static_cast<std::uint64_t>(rank_),
-                        .needed = {&rank_, 1}};
-  const auto attempt_with_room = [&](std::uint64_t slice_ns) -> beeline_status {
-    if (carrier == Carrier::engine && !has_room_)
-      if (const beeline_status status = reserve(slice_ns); status != BEELINE_OK) return status;
-    return attempt();
-  };
-  if (wait_for(process_, awaited, timeout_ms_, attempt_with_room) != Result::success) [[unlikely]]
-    return false;
-  carriers_ |= static_cast<std::uint32_t>(carrier);
-  has_begun_ = true;
-  return true;
-}
-
-beeline_status Post::reserve(std::uint64_t slice_ns) {
+beeline_status Post::reserve(Carrier carrier, std::uint64_t slice_ns) {
+  if (carrier != Carrier::engine || has_room_) return BEELINE_OK;
   const beeline_status status =
       queue_.reserve(process_, entries_, timeout_ms_ == block_ms ? BEELINE_NO_TIMEOUT : slice_ns);
   has_room_ = status == BEELINE_OK;
@@ -152,13 +143,20 @@ bool Post::notify(const Flag& flag, gaspi_notification_t value) {
   return set(flag, value, rank_);
 }
 
-bool Post::write_notify(const Move& move, const Flag& flag, gaspi_notification_t value, beeline_hybrid* hybrid) {
-  if (move.is_on_device || flag.is_on_device || move.remote.data == nullptr) [[unlikely]]
-    return write(move, hybrid) && set(flag, value, rank_);
-  return begin(queues().carrier_to(rank_), [&] {
-    return beeline_put_signal(process_.world_team(), move.remote.data + move.offset, move.local, move.bytes,
-                              flag.signal, value, rank_, queue_.number());
-  });
+bool Post::write_notify_slowly(const Move& move, const Flag& flag, gaspi_notification_t value, beeline_hybrid* hybrid) {
+  // To another node data and notification are one message. As two, the notification would wait for the
+  // acknowledgement of the data, and for another kernel.
+  const bool is_one_message = move.is_on_device && move.remote.data != nullptr &&
+                              queues().carrier_to(rank_) == Carrier::engine &&
+                              (hybrid == nullptr || move.bytes <= most_unstaged_bytes);
+  if (is_one_message) {
+    beeline_stream* const stream = queue_.stream(process_);
+    return begin(Carrier::stream, [&] {
+      return beeline_put_signal_on_stream(process_.world_team(), move.remote.data + move.offset, move.local, move.bytes,
+                                          flag.signal, value, rank_, stream);
+    });
+  }
+  return write(move, hybrid) && set(flag, value, rank_);
 }
 
 bool Post::notify_self(const Flag& flag, gaspi_notification_t value) { return set(flag, value, process_.rank()); }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/impl/prefetch_machine.hpp"
 #include "gaspi/queues.hpp"
 
 namespace beeline::gaspi {
@@ -20,47 +21,55 @@ struct Named {
   gaspi_size_t size;
 };
 
-/// A transfer whose arguments were checked.
-struct Move {
-  std::byte* local;  ///< start of the local end
-  Part remote;
-  std::uint64_t offset;  ///< start of the remote end, in bytes from the part's start
-  std::uint64_t bytes;
-  bool is_on_device;  ///< one end is GPU memory: the queue's stream carries the transfer
-};
-
 /// The signal of a notification.
 struct Flag {
   std::uint64_t* signal;  ///< symmetric address
   bool is_on_device;      ///< in GPU memory, where only streams and kernels set it
 };
 
-[[noreturn]] void refuse_part(const Part& part, gaspi_segment_id_t segment, int rank);
-[[noreturn]] void refuse_move(const Process& process, const Named& named, int rank);
+[[noreturn, gnu::cold]] void refuse_part(Memory kind, gaspi_segment_id_t segment, int rank);
+[[noreturn, gnu::cold]] void refuse_move(const Process& process, const Named& named, int rank);
 
 /// The part of `rank`, if it is registered with this rank; refuses others.
 [[nodiscard]] inline Part require_part(const Process& process, gaspi_segment_id_t segment, int rank) {
   const Part part = process.segments().part(segment, rank);
   if (part.kind == Memory::none || !part.is_for_me) [[unlikely]]
-    refuse_part(part, segment, rank);
+    refuse_part(part.kind, segment, rank);
   return part;
 }
 /// This rank's part.
 [[nodiscard]] inline Part require_own_part(const Process& process, gaspi_segment_id_t segment) {
   return require_part(process, segment, process.rank());
 }
-/// Refuses a transfer that is not valid.
-///   rank  of the world
-[[nodiscard]] inline Move require_move(const Process& process, const Named& named, int rank) {
-  const Part local = require_own_part(process, named.segment_local);
-  const Part remote = require_part(process, named.segment_remote, rank);
-  if (named.size == 0 || named.size > configuration().transfer_size_max ||
-      !is_within(named.offset_local, named.size, local.bytes) ||
-      !is_within(named.offset_remote, named.size, remote.bytes)) [[unlikely]]
-    refuse_move(process, named, rank);
-  return {local.address + named.offset_local, remote, named.offset_remote, named.size,
-          local.kind == Memory::device || remote.kind == Memory::device};
-}
+
+/// A transfer whose arguments were checked.
+class Move {
+ public:
+  /// Refuses a transfer that is not valid.
+  ///   rank  of the world
+  Move(const Process& process, const Named& named, int rank)
+      : Move(require_own_part(process, named.segment_local), process, named, rank) {}
+  /// For a caller that has checked.
+  Move(std::byte* from, const Part& to, std::uint64_t at, std::uint64_t count, bool on_device)
+      : remote(to), local(from), offset(at), bytes(count), is_on_device(on_device) {}
+
+  Part remote;
+  std::byte* local;      ///< start of the local end
+  std::uint64_t offset;  ///< start of the remote end, in bytes from the part's start
+  std::uint64_t bytes;
+  bool is_on_device;  ///< one end is GPU memory: the queue's stream carries the transfer
+
+ private:
+  Move(const Part& own, const Process& process, const Named& named, int rank)
+      : remote(require_part(process, named.segment_remote, rank)), local(own.address + named.offset_local),
+        offset(named.offset_remote), bytes(named.size),
+        is_on_device(own.kind == Memory::device || remote.kind == Memory::device) {
+    if (named.size == 0 || named.size > configuration().transfer_size_max ||
+        !is_within(named.offset_local, named.size, own.bytes) ||
+        !is_within(named.offset_remote, named.size, remote.bytes)) [[unlikely]]
+      refuse_move(process, named, rank);
+  }
+};
 /// The signal of a notification of a part; refuses a notification that is not valid.
 [[nodiscard]] inline Flag require_flag(const Part& part, gaspi_notification_id_t notification,
                                        gaspi_notification_t value) {
@@ -68,6 +77,14 @@ struct Flag {
   if (value == 0) [[unlikely]]
     refuse(GASPI_ERR_INV_NOTIF_VAL, "a notification has a value other than 0");
   return {part.flags + notification, part.has_flags_on_device};
+}
+
+/// Begins to fetch the cache line of a flag that this thread stores soon, from the core that polls it: otherwise the
+/// store, and what is posted next, waits for the line.
+inline void fetch_for_store(const Part& part, const Flag& flag) {
+  if (!part.is_direct || part.data == nullptr) return;
+  const auto mapped = [](const void* address) { return reinterpret_cast<std::uintptr_t>(address); };
+  detail::prefetch_for_store(mapped(flag.signal) + (mapped(part.address) - mapped(part.data)));  // both in one slot
 }
 
 /// Keeps the memory of the two segments of a transfer mapped.
@@ -109,7 +126,14 @@ class Post {
   [[nodiscard]] bool notify(const Flag& flag, gaspi_notification_t value);
   /// `write`, and a notification of the rank after it.
   [[nodiscard]] bool write_notify(const Move& move, const Flag& flag, gaspi_notification_t value,
-                                  beeline_hybrid* hybrid = nullptr);
+                                  beeline_hybrid* hybrid = nullptr) {
+    if (move.is_on_device || flag.is_on_device || move.remote.data == nullptr) [[unlikely]]
+      return write_notify_slowly(move, flag, value, hybrid);
+    return begin(queues().carrier_to(rank_), [&] {
+      return beeline_put_signal(process_.world_team(), move.remote.data + move.offset, move.local, move.bytes,
+                                flag.signal, value, rank_, queue_.number());
+    });
+  }
   /// Sets a notification of this rank after the reads of this call.
   [[nodiscard]] bool notify_self(const Flag& flag, gaspi_notification_t value);
 
@@ -117,11 +141,34 @@ class Post {
   /// Calls `attempt()`, which returns a beeline_status, until it has begun the request. If an engine carries it, waits
   /// for room before.
   template <class Attempt>
-  [[nodiscard]] bool begin(Carrier carrier, const Attempt& attempt);
+  [[nodiscard]] bool begin(Carrier carrier, const Attempt& attempt) {
+    if (carrier == Carrier::nothing) [[likely]]
+      return note(carrier, wait_for(process_, awaited(), timeout_ms_, [&](std::uint64_t) { return attempt(); }));
+    return note(carrier, wait_for(process_, awaited(), timeout_ms_, [&](std::uint64_t slice_ns) {
+                  const beeline_status status = reserve(carrier, slice_ns);
+                  return status == BEELINE_OK ? attempt() : status;
+                }));
+  }
+  [[nodiscard]] Awaited awaited() const {
+    return {.what = "the engine to take a request for rank",
+            .number = static_cast<std::uint64_t>(rank_),
+            .needed = {&rank_, 1}};
+  }
+  /// Notes that a request has begun, unless its time-out has passed. Returns whether it has begun.
+  [[nodiscard]] bool note(Carrier carrier, Result begun) {
+    if (begun != Result::success) [[unlikely]]
+      return false;
+    carriers_ |= static_cast<std::uint32_t>(carrier);
+    has_begun_ = true;
+    return true;
+  }
   /// Before the first request that an engine carries: room for all of the call.
-  [[nodiscard]] beeline_status reserve(std::uint64_t slice_ns);
+  [[nodiscard]] beeline_status reserve(Carrier carrier, std::uint64_t slice_ns);
   /// Waits until what the engine has carried for the queue is at its targets.
   [[nodiscard]] bool await_arrival();
+  /// `write_notify` where a stream carries a part of it, or the target has its memory from before.
+  [[nodiscard]] bool write_notify_slowly(const Move& move, const Flag& flag, gaspi_notification_t value,
+                                         beeline_hybrid* hybrid);
   [[nodiscard]] bool set(const Flag& flag, gaspi_notification_t value, int rank);
   [[nodiscard]] bool uses_stream() const { return (carriers_ & static_cast<std::uint32_t>(Carrier::stream)) != 0; }
 

@@ -26,7 +26,6 @@
 #include "gaspi/health.hpp"
 #include "gaspi/remote_calls.hpp"
 #include "gaspi/segment_table.hpp"
-#include "gaspi/waiting.hpp"
 
 namespace beeline::gaspi {
 

@@ -9,14 +9,6 @@
 
 namespace beeline::gaspi {
 
-namespace {
-
-std::atomic<Queues*> opened_queues{nullptr};
-
-}  // namespace
-
-Queues& queues() { return *opened_queues.load(std::memory_order_acquire); }
-
 /// The right to wait for a queue, which one thread has at a time.
 class Queue::Exclusive {
  public:
@@ -160,20 +152,23 @@ void Queues::open(Process& process) {
     carriers_.push_back(beeline_team_route(process.world_team(), rank) == BEELINE_ROUTE_DIRECT ? Carrier::nothing
                                                                                                : Carrier::engine);
   for (std::uint32_t number = 0; number < configuration().queue_num; ++number) all_[number]->exists_ = true;
-  opened_queues.store(this, std::memory_order_release);
+  opened_.store(this, std::memory_order_release);
 }
 
 void Queues::drain(Process& process) {
   for (const auto& queue : all_) {
     if (!queue->is_to_drain_.exchange(false)) continue;
-    if (beeline_stream* const made = queue->stream_.load(std::memory_order_acquire))
+    if (beeline_stream* const made = queue->stream_.load(std::memory_order_acquire)) {
       static_cast<void>(beeline_synchronize(made, process.deadline_ns() / 2));
+      // Streams post to queue 0, and do not wait until data with a notification are at another node.
+      static_cast<void>(beeline_quiet(process.world_team(), 0));
+    }
     static_cast<void>(beeline_quiet(process.world_team(), queue->number()));
   }
 }
 
 void Queues::close(Process&) {
-  opened_queues.store(nullptr, std::memory_order_release);
+  opened_.store(nullptr, std::memory_order_release);
   for (const auto& queue : all_) queue->end_stream();
 }
 

@@ -92,6 +92,8 @@ class Queue {
 class Queues final : public Extension {
  public:
   Queues();
+  /// The queues of the process that is running.
+  [[nodiscard]] static Queues& opened() { return *opened_.load(std::memory_order_acquire); }
   void open(Process& process) override;
   void drain(Process& process) override;
   void close(Process& process) override;
@@ -114,9 +116,9 @@ class Queues final : public Extension {
   std::array<std::unique_ptr<Queue>, most_queues> all_;
   std::vector<Carrier> carriers_;  ///< [ranks]
   std::mutex changing_;
+  static inline constinit std::atomic<Queues*> opened_{nullptr};
 };
 
-/// The queues of the process that is running.
-[[nodiscard]] Queues& queues();
+[[nodiscard]] inline Queues& queues() { return Queues::opened(); }
 
 }  // namespace beeline::gaspi

@@ -6,11 +6,10 @@
 
 #include <array>
 #include <atomic>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <type_traits>
+#include <tuple>
 #include <vector>
 
 #include "beeline/c/base.h"
@@ -43,7 +42,25 @@ struct Part {
   bool has_flags_on_device = false;  ///< the flags are in memory of the owner's GPU
   bool is_direct = false;            ///< loads and stores reach `address`, too, as far as its kind of memory allows
 };
-static_assert(std::is_trivially_copyable_v<Part> && sizeof(Part) == 56);
+
+/// A part as words, for threads that read it while another thread writes it.
+using PartWords = std::array<std::uint64_t, 7>;
+[[nodiscard]] PartWords words_of(const Part& part);
+/// Sets each member by itself, and makes no copy of a part: a copy stores words and then loads two at once, for which a
+/// CPU waits until the stores are in its cache.
+[[nodiscard]] inline Part part_of(const PartWords& words) {
+  const auto bit = [last = words[6]](unsigned which) { return (last >> which & 1) != 0; };
+  return {.data = reinterpret_cast<std::byte*>(words[0]),
+          .address = reinterpret_cast<std::byte*>(words[1]),
+          .flags = reinterpret_cast<std::uint64_t*>(words[2]),
+          .registered = reinterpret_cast<beeline_registered*>(words[3]),
+          .registered_offset = words[4],
+          .bytes = words[5],
+          .kind = static_cast<Memory>(words[6] & 0xff),
+          .is_for_me = bit(8),
+          .has_flags_on_device = bit(9),
+          .is_direct = bit(10)};
+}
 
 /// Thread-safe: one thread writes, all read. A reader holds a `Use` (or `SharedUse`) from the reading of a part until
 /// it no longer touches the part's memory, since the deletion of a segment waits for the readers and then unmaps the
@@ -91,15 +108,7 @@ class SegmentTable {
     if (id >= segment_ids || rank < 0 || static_cast<std::size_t>(rank) >= ranks_) return {};
     const Entry* const row = rows_[id].load(std::memory_order_seq_cst);
     if (row == nullptr) return {};
-    const Entry& entry = row[rank];
-    for (;;) {
-      const std::uint64_t before = entry.sequence.load(std::memory_order_seq_cst);
-      Words values;
-      for (std::size_t word = 0; word < words; ++word)
-        values[word] = entry.values[word].load(std::memory_order_acquire);
-      if (before % 2 == 0 && entry.sequence.load(std::memory_order_relaxed) == before) [[likely]]
-        return std::bit_cast<Part>(values);
-    }
+    return part_of(row[rank].read());
   }
   /// Number of changes of the table, for copies of it such as those that kernels read.
   [[nodiscard]] std::uint64_t changes() const { return changes_.load(std::memory_order_acquire); }
@@ -134,12 +143,20 @@ class SegmentTable {
   };
 
  private:
-  static constexpr std::size_t words = sizeof(Part) / sizeof(std::uint64_t);
-  using Words = std::array<std::uint64_t, words>;
   /// A part behind a sequence number, which is odd while the words change.
   struct alignas(64) Entry {
     std::atomic<std::uint64_t> sequence{0};
-    std::array<std::atomic<std::uint64_t>, words> values{};
+    std::array<std::atomic<std::uint64_t>, std::tuple_size_v<PartWords>> values{};
+
+    [[nodiscard]] PartWords read() const {
+      for (;;) {
+        const std::uint64_t before = sequence.load(std::memory_order_seq_cst);
+        const auto word = [this](std::size_t i) { return values[i].load(std::memory_order_acquire); };
+        const PartWords words{word(0), word(1), word(2), word(3), word(4), word(5), word(6)};
+        if (before % 2 == 0 && sequence.load(std::memory_order_relaxed) == before) [[likely]]
+          return words;
+      }
+    }
   };
 
   [[nodiscard]] bool await_end(std::uint32_t id, std::uint64_t limit_ns) const;

@@ -8,7 +8,6 @@
 #include <limits>
 
 #include "gaspi/call.hpp"
-#include "gaspi/clock.hpp"
 
 namespace beeline::gaspi {
 
@@ -74,11 +73,7 @@ void add_to_transfers(Counter calls, Counter bytes, Counter bytes_of_rank, int r
     ranks_of(bytes_of_rank)[static_cast<std::size_t>(rank)].fetch_add(size, std::memory_order_relaxed);
 }
 
-CountedWait::CountedWait(Counter waits, Counter us)
-    : waits_(waits), us_(us), start_ns_(statistics_level.load(std::memory_order_relaxed) == 0 ? 0 : now_ns()) {}
-
-CountedWait::~CountedWait() {
-  if (start_ns_ == 0) return;
+void CountedWait::end() const {
   add_to_counter(waits_, 1);
   add_to_counter(us_, (now_ns() - start_ns_) / 1000);
 }

@@ -6,6 +6,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "gaspi/clock.hpp"
+
 namespace beeline::gaspi {
 
 /// The counters, in the order of their numbers. Their texts are in statistics.cpp.
@@ -51,12 +53,18 @@ inline void count_read(int rank, std::uint64_t size) {
 /// Counts a wait and its duration from here to the end of the scope.
 class CountedWait {
  public:
-  CountedWait(Counter waits, Counter us);
-  ~CountedWait();
+  CountedWait(Counter waits, Counter us)
+      : waits_(waits), us_(us), start_ns_(statistics_level.load(std::memory_order_relaxed) == 0 ? 0 : now_ns()) {}
+  ~CountedWait() {
+    if (start_ns_ != 0) [[unlikely]]
+      end();
+  }
   CountedWait(const CountedWait&) = delete;
   CountedWait& operator=(const CountedWait&) = delete;
 
  private:
+  void end() const;
+
   const Counter waits_, us_;
   const std::uint64_t start_ns_;  ///< 0: nothing is counted
 };

@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "gaspi/process.hpp"
+#include "gaspi/waiting.hpp"
 
 namespace beeline::gaspi {
 

@@ -30,7 +30,7 @@ gaspi_return_t transfer(const char* function, const Named& named, const To& to, 
     require_peer(process, to.rank);
     Queue& queue = queues().get(to.queue);
     const UseOfBoth use(named.segment_local, named.segment_remote);
-    const Move move = require_move(process, named, to.rank);
+    const Move move(process, named, to.rank);
     const auto checked = check(process, move);
     if (!queue.has_room(entries)) [[unlikely]]
       return GASPI_QUEUE_FULL;
@@ -39,7 +39,7 @@ gaspi_return_t transfer(const char* function, const Named& named, const To& to, 
   });
 }
 
-/// For transfers whose arguments `require_move` checks.
+/// For transfers whose arguments `Move` checks.
 constexpr auto no_further_check = [](const Process&, const Move&) { return 0; };
 
 /// A list as the caller passes it.
@@ -96,11 +96,11 @@ std::shared_ptr<const void> shared_use_of(const Process& process, const List& li
   return uses;
 }
 
-/// Reads all elements of a list. They are not the first that the call has checked: `require_move` has the parts that
+/// Reads all elements of a list. They are not the first that the call has checked: a `Move` has the parts that
 /// the segments have now.
 bool read_elements(const Process& process, Post& post, const List& list, const To& to) {
   std::vector<Move> moves;
-  for (gaspi_number_t i = 0; i < list.count; ++i) moves.push_back(require_move(process, list.element(i), to.rank));
+  for (gaspi_number_t i = 0; i < list.count; ++i) moves.emplace_back(process, list.element(i), to.rank);
   if (std::any_of(moves.begin(), moves.end(), [&](const Move& move) { return !post.may_block(move); }))
     return std::all_of(moves.begin(), moves.end(), [&](const Move& move) { return post.read(move); });
   return post.read_in_time(moves, shared_use_of(process, list));
@@ -131,7 +131,7 @@ gaspi_return_t transfer_list(const char* function, const List& list, const To& t
     Queue& queue = queues().get(to.queue);
     require_list(list);
     UseOfAll use(list);
-    for (gaspi_number_t i = 0; i < list.count; ++i) static_cast<void>(require_move(process, list.element(i), to.rank));
+    for (gaspi_number_t i = 0; i < list.count; ++i) static_cast<void>(Move(process, list.element(i), to.rank));
     Flag flag{};
     if (following != nullptr) {
       use.add(following->segment);
@@ -144,7 +144,7 @@ gaspi_return_t transfer_list(const char* function, const List& list, const To& t
     Post post(process, queue, to.rank, entries, to.timeout_ms);
     if (!writes && !read_elements(process, post, list, to)) return GASPI_TIMEOUT;
     for (gaspi_number_t i = 0; i < list.count; ++i) {
-      if (writes && !post.write(require_move(process, list.element(i), to.rank))) return GASPI_TIMEOUT;
+      if (writes && !post.write(Move(process, list.element(i), to.rank))) return GASPI_TIMEOUT;
       writes ? count_write(to.rank, list.size[i]) : count_read(to.rank, list.size[i]);
     }
     if (following == nullptr) return GASPI_SUCCESS;
@@ -191,7 +191,11 @@ gaspi_return_t pgaspi_write_notify(gaspi_segment_id_t segment_id_local, gaspi_of
   return transfer(
       "gaspi_write_notify", {segment_id_local, offset_local, segment_id_remote, offset_remote, size},
       {rank, queue, timeout_ms}, 2,
-      [&](const Process&, const Move& move) { return require_flag(move.remote, notification_id, notification_value); },
+      [&](const Process&, const Move& move) {
+        const Flag flag = require_flag(move.remote, notification_id, notification_value);
+        fetch_for_store(move.remote, flag);
+        return flag;
+      },
       [&](Post& post, const Move& move, const Flag& flag) {
         count_write(rank, size);
         count(Counter::notifications);

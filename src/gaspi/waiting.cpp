@@ -4,23 +4,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
 #include "gaspi/clock.hpp"
-#include "gaspi/process.hpp"
 
 namespace beeline::gaspi {
 
-namespace {
-
-/// Longest slice: so late is the failure of a needed rank noticed.
-constexpr std::uint64_t longest_slice_ns = 100'000'000;
-
-}  // namespace
-
 std::uint64_t Waiting::slice_ns() const {
-  if (timeout_ms_ == test_ms) return 0;
-  const std::uint64_t slice = std::min(longest_slice_ns, process_.deadline_ns() / 4);
+  const std::uint64_t slice = first_slice_ns(process_.deadline_ns(), timeout_ms_);
   if (timeout_ms_ == block_ms) return slice;
   const std::uint64_t waited = now_ns_ - start_ns_, limit = limit_ns();
   return waited >= limit ? 0 : std::min(slice, limit - waited);

@@ -4,17 +4,15 @@
 /// How a call waits: in slices that are shorter than the world's deadline, so that its own time-out never aborts the
 /// world, and that end when a rank which the call needs has failed.
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "beeline/c/base.h"
-#include "gaspi/failure.hpp"
+#include "gaspi/process.hpp"
 
 namespace beeline::gaspi {
-
-class Process;
 
 /// GASPI_BLOCK and GASPI_TEST, in milliseconds.
 inline constexpr std::uint64_t block_ms = ~std::uint64_t{0}, test_ms = 0;
@@ -45,13 +43,18 @@ struct Awaited {
   static constexpr std::uint64_t no_number = ~std::uint64_t{0};
 };
 
-/// One wait of a call, for something that outlives this object. Making it costs nothing; the clock is read only after
-/// the first attempt.
+/// Limit of the first attempt of a call, for `timeout_ns` of a function of Beeline. 0: test once.
+[[nodiscard]] inline std::uint64_t first_slice_ns(std::uint64_t deadline_ns, std::uint64_t timeout_ms) {
+  constexpr std::uint64_t longest_ms = 100;  // so late is the failure of a needed rank noticed
+  return std::min(std::min(longest_ms, timeout_ms) * 1'000'000, deadline_ns / 4);
+}
+
+/// One wait of a call, after its first attempt, for something that outlives this object.
 class Waiting {
  public:
   Waiting(const Process& process, const Awaited& awaited, std::uint64_t timeout_ms)
       : process_(process), awaited_(awaited), timeout_ms_(timeout_ms) {}
-  /// Limit of the next attempt, for `timeout_ns` of a function of Beeline. 0: test once.
+  /// Limit of the next attempt, as `first_slice_ns`.
   [[nodiscard]] std::uint64_t slice_ns() const;
   /// After an attempt that returned `status`, which is not BEELINE_OK: whether to try again. False: the time-out of the
   /// call has passed. After an abort of the world it waits, within the time-out, until the service thread has gone on
@@ -68,22 +71,31 @@ class Waiting {
   const Process& process_;
   const Awaited& awaited_;
   const std::uint64_t timeout_ms_;
-  std::uint64_t start_ns_ = 0, logged_ns_ = 0, now_ns_ = 0;  ///< 0: the clock was not read yet
+  std::uint64_t start_ns_ = 0, logged_ns_ = 0, now_ns_ = 0;  ///< 0: before the first `go_on`
   std::uint64_t recovery_ = ~std::uint64_t{0};               ///< number of recoveries at the last abort
 };
+
+/// `wait_for` after its first attempt, which returned `status`. Out of line, since most calls succeed at once.
+template <class Attempt>
+[[nodiscard, gnu::noinline]] Result wait_on(const Process& process, const Awaited& awaited, std::uint64_t timeout_ms,
+                                            const Attempt& attempt, beeline_status status) {
+  Waiting waiting(process, awaited, timeout_ms);
+  while (waiting.go_on(status)) {
+    status = attempt(waiting.slice_ns());
+    if (status == BEELINE_OK) return Result::success;
+  }
+  return Result::timeout;
+}
 
 /// Calls `attempt(slice_ns)`, which returns a beeline_status, until it returns BEELINE_OK or the time-out has passed.
 /// Throws the failures of `Waiting::go_on`.
 template <class Attempt>
 [[nodiscard]] Result wait_for(const Process& process, const Awaited& awaited, std::uint64_t timeout_ms,
                               const Attempt& attempt) {
-  Waiting waiting(process, awaited, timeout_ms);
-  for (;;) {
-    const beeline_status status = attempt(waiting.slice_ns());
-    if (status == BEELINE_OK) [[likely]]
-      return Result::success;
-    if (!waiting.go_on(status)) return Result::timeout;
-  }
+  const beeline_status first = attempt(first_slice_ns(process.deadline_ns(), timeout_ms));
+  if (first == BEELINE_OK) [[likely]]
+    return Result::success;
+  return wait_on(process, awaited, timeout_ms, attempt, first);
 }
 
 }  // namespace beeline::gaspi

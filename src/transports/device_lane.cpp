@@ -43,10 +43,10 @@ const char* DeviceLane::begin(const RowMove& rows, StagedBytes bytes, End end) {
 bool DeviceLane::turn() {
   if (count_ == 0) return false;
   if (submitted_ != count_) {
-    if (worker_->end_ring(nullptr, 0)) static_cast<void>(worker_->submit());
+    if (worker_->end_ring(nullptr, 0)) submission_ = worker_->submit();
     submitted_ = count_;
   }
-  if (!worker_->over()) return true;
+  if (!worker_->over(submission_)) return true;
   struct Over {
     End end;
     StagedBytes bytes;

@@ -51,6 +51,7 @@ class DeviceLane {
   std::unique_ptr<CommandWorker> worker_;
   std::array<Begun, command_batch> begun_{};
   std::size_t count_ = 0, submitted_ = 0;  ///< commands begun; of these, submitted ones
+  std::uint64_t submission_ = 0;           ///< number of the last one: its end is a word that the device stores
 };
 
 }  // namespace beeline

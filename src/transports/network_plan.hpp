@@ -3,6 +3,7 @@
 /// @file
 /// The nodes and hosts of a world's ranks, and how the ranks may communicate.
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -34,6 +35,8 @@ struct NetworkPlan {
   std::vector<NetworkDevice> devices;  ///< devices of this rank that other ranks reach; empty: not known
   bool prefers_ipv6 = false;           ///< whether IPv6 is preferred where a device has addresses of both kinds
 
+  /// Whether this rank's memory is read and written through buffers.
+  [[nodiscard]] bool stages() const { return is_staged[static_cast<std::size_t>(rank)]; }
   /// Whether a transport reads and writes this rank's GPU memory itself, if it can.
   [[nodiscard]] bool gives_device_memory() const { return is_gpu && gpu_payloads == GpuPayloads::ucx; }
 };

@@ -14,9 +14,9 @@ void RemoteExchange::serve(const EngineClient& client) {
   for (CommandRing* ring : client.rings) sender.open(*ring);
 }
 
-bool RemoteExchange::turn(unsigned polls) {
+bool RemoteExchange::turn(unsigned polls, const std::atomic<bool>* ends) {
   bool any = sender.send_posted();
-  any = progress(polls) || any;
+  any = progress(polls, ends) || any;
   any = receiver.turn() || any;
   any = peers.send_replies() || any;
   owes_acknowledgements_ = peers.acknowledge(!any);
@@ -24,9 +24,10 @@ bool RemoteExchange::turn(unsigned polls) {
   return any;
 }
 
-bool RemoteExchange::progress(unsigned polls) {
+bool RemoteExchange::progress(unsigned polls, const std::atomic<bool>* ends) {
+  const auto goes_on = [ends] { return ends == nullptr || !ends->load(std::memory_order_relaxed); };
   bool any = false;
-  for (unsigned poll = 0; poll < polls && !any; ++poll)
+  for (unsigned poll = 0; poll < polls && !any && (poll == 0 || goes_on()); ++poll)
     for (const auto& worker : workers) any = worker->progress() || any;
   return any;
 }

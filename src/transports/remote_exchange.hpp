@@ -3,6 +3,7 @@
 /// @file
 /// The parts that send a rank's commands to other nodes, and carry out commands from there, over the rank's workers.
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,7 +26,8 @@ class RemoteExchange {
   void serve(const EngineClient& client);
   /// Does one round of all work. Returns whether there was any.
   ///   polls  most polls of the network: the first that finds something is the last
-  bool turn(unsigned polls = 1);
+  ///   ends   no further poll follows once it is true; nullptr: none
+  bool turn(unsigned polls = 1, const std::atomic<bool>* ends = nullptr);
   /// Whether the last turn has left something that a later turn has to do, although nothing more arrives.
   [[nodiscard]] bool has_left_work() const { return owes_acknowledgements_ || sender.has_posted(); }
   /// Sends acknowledgements. Returns whether there is nothing to do until the descriptor of a worker is readable.
@@ -44,7 +46,7 @@ class RemoteExchange {
 
  private:
   /// Polls the network. Returns whether anything was found.
-  bool progress(unsigned polls);
+  bool progress(unsigned polls, const std::atomic<bool>* ends);
 
   bool owes_acknowledgements_ = false;  ///< after the last turn
 };

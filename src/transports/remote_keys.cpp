@@ -32,7 +32,7 @@ void RemoteKeys::choose(int peer) {
   const NetworkPlan& plan = peers_.plan();
   const auto rank = static_cast<std::size_t>(peer);
   KeyedTransfers* const worker = peers_[static_cast<std::uint32_t>(peer)].worker->keyed_transfers();
-  const bool is_staged = plan.is_staged[static_cast<std::size_t>(plan.rank)];
+  const bool is_staged = plan.stages();
   if (worker == nullptr || (is_staged && !peers_[static_cast<std::uint32_t>(peer)].takes_device_memory)) return;
   const std::vector<std::string> links = worker->links_to(peer);
   if (plan.keys == MemoryKeys::always || std::any_of(links.begin(), links.end(), has_remote_access))
@@ -46,7 +46,7 @@ std::string RemoteKeys::uses_of(int peer) const {
   if (peers_[rank].takes_device_memory) text = ", long payloads in GPU memory by its CUDA transports";
   const Table& table = tables_[rank];
   const NetworkPlan& plan = peers_.plan();
-  const bool is_any_staged = plan.is_staged[rank] || plan.is_staged[static_cast<std::size_t>(plan.rank)];
+  const bool is_any_staged = plan.is_staged[rank] || plan.stages();
   if (table.worker != nullptr)
     text += fmt::format(", {} by memory keys ({})", is_any_staged ? "long puts" : "gets and long puts", table.links);
   return text;

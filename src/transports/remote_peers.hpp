@@ -54,9 +54,7 @@ class RemotePeers {
   [[nodiscard]] std::vector<int> silent() const;
 
   /// From now on, commands of other ranks are carried out. Keeps a reference to `client`.
-  void serve(const EngineClient& client) {
-    memory_.emplace(client, plan_.is_staged[static_cast<std::size_t>(plan_.rank)]);
-  }
+  void serve(const EngineClient& client) { memory_.emplace(client, plan_.stages()); }
   /// nullptr before `serve`.
   [[nodiscard]] LocalMemory* memory() { return memory_ ? &*memory_ : nullptr; }
   /// nullptr: the CPU reads and writes all memory of this rank.

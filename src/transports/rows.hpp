@@ -71,7 +71,10 @@ struct Cut {
   std::uint64_t part_bytes;           ///< bytes of a row in one message
   std::uint64_t remote_stride, local_stride;
 
+  /// Whether one message carries all of the command. Asked first, since the rest divides several times.
+  [[nodiscard]] bool is_one_message() const { return rows == 1 && parts == 1; }
   [[nodiscard]] std::uint64_t messages() const {
+    if (is_one_message()) return 1;
     return parts > 1 ? rows * parts : (rows + message_rows - 1) / message_rows;
   }
 };
@@ -81,6 +84,7 @@ struct Cut {
   Cut cut{command.rows, command.row_bytes, 1, 1, command.row_bytes, command.remote_stride, command.local_stride};
   if (cut.row_bytes == cut.remote_stride && cut.row_bytes == cut.local_stride) cut.row_bytes *= cut.rows, cut.rows = 1;
   cut.part_bytes = std::min(cut.row_bytes, most_bytes);
+  if (cut.rows == 1 && cut.part_bytes == cut.row_bytes) return cut;
   if (cut.rows > 1) cut.message_rows = std::clamp<std::uint64_t>(most_packed_bytes / cut.row_bytes, 1, cut.rows);
   cut.parts =
       std::max<std::uint64_t>(1, (cut.row_bytes + cut.part_bytes - 1) / std::max<std::uint64_t>(1, cut.part_bytes));
@@ -89,6 +93,11 @@ struct Cut {
 
 /// The part of a command that message `piece` carries.
 [[nodiscard]] inline Command piece_of(const Command& command, const Cut& cut, std::uint64_t piece) {
+  if (cut.is_one_message()) {
+    Command all = command;
+    all.rows = 1, all.row_bytes = cut.row_bytes;
+    return all;
+  }
   const std::uint64_t row = cut.parts > 1 ? piece / cut.parts : piece * cut.message_rows;
   const std::uint64_t before = piece % cut.parts * cut.part_bytes;  // bytes of the row before this part
   Command part = command;

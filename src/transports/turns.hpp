@@ -37,6 +37,9 @@ class WorkTurns {
     return any;
   }
 
+  /// Whether work was announced since the last `try_work`. For a thread that works, to end early.
+  [[nodiscard]] const std::atomic<bool>& announced() const { return announced_; }
+
   /// Whether the calling thread may sleep: no thread works, `prepare()` allows it, and no work was announced meanwhile.
   template <class Prepare>
   [[nodiscard]] bool may_sleep(Prepare prepare) {

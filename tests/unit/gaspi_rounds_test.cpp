@@ -256,6 +256,35 @@ TEST(GaspiSegmentTable, LaterReadersDoNotHoldUpARemoval) {
   other.join();
 }
 
+TEST(GaspiSegmentTable, KeepsEachMemberOfAPart) {
+  SegmentTable table(1);
+  std::uint64_t memory[2]{};
+  Part part;
+  part.data = reinterpret_cast<std::byte*>(memory), part.address = part.data + 1, part.flags = &memory[1];
+  part.registered = reinterpret_cast<beeline_registered*>(part.data + 2);
+  part.registered_offset = 3, part.bytes = ~std::uint64_t{0}, part.kind = Memory::device;
+  const auto expect_kept = [&] {
+    table.set(7, 0, part);
+    const Part kept = table.part(7, 0);
+    EXPECT_EQ(part.data, kept.data);
+    EXPECT_EQ(part.address, kept.address);
+    EXPECT_EQ(part.flags, kept.flags);
+    EXPECT_EQ(part.registered, kept.registered);
+    EXPECT_EQ(part.registered_offset, kept.registered_offset);
+    EXPECT_EQ(part.bytes, kept.bytes);
+    EXPECT_EQ(part.kind, kept.kind);
+    EXPECT_EQ(part.is_for_me, kept.is_for_me);
+    EXPECT_EQ(part.has_flags_on_device, kept.has_flags_on_device);
+    EXPECT_EQ(part.is_direct, kept.is_direct);
+  };
+  expect_kept();
+  for (bool Part::*each : {&Part::is_for_me, &Part::has_flags_on_device, &Part::is_direct}) {
+    part.*each = true;
+    expect_kept();
+    part.*each = false;
+  }
+}
+
 /// A part's words always belong together, and a part that has ended is not in use once its readers are gone.
 TEST(GaspiSegmentTable, ReadersSeeWholeParts) {
   SegmentTable table(1);

@@ -169,6 +169,11 @@ class CountedWork final : public detail::WaitWork {
     }
   }
 
+  /// Continues a wait of this thread from one number of yields to another.
+  static void wait_on(std::uint32_t from, std::uint32_t to) {
+    for (std::uint32_t yields = from; yields < to; ++yields) static_cast<void>(detail::do_wait_work(yields));
+  }
+
   bool is_there = false;
   int calls = 0;
 };
@@ -178,11 +183,19 @@ TEST(WaitWork, ComesLaterInWaitsOfAThreadThatHasFoundNone) {
     CountedWork work;
     for (const std::uint32_t yields : {4u, 8u, 16u, 32u, 64u, 64u}) EXPECT_EQ(yields, work.yields_until_work());
     work.is_there = true;
-    for (const std::uint32_t yields : {64u, 4u, 4u}) EXPECT_EQ(yields, work.yields_until_work());
+    for (const std::uint32_t yields : {64u, 4u, 1u, 1u}) EXPECT_EQ(yields, work.yields_until_work());
     work.is_there = false;
-    EXPECT_EQ(4u, work.yields_until_work());
-    for (std::uint32_t yields = 4; yields < 12; ++yields) static_cast<void>(detail::do_wait_work(yields));
-    EXPECT_EQ(3, work.calls) << "of one wait, every four yields from the first on";
+    EXPECT_EQ(1u, work.yields_until_work()) << "the two waits before had work";
+    work.wait_on(1, 64);
+    EXPECT_EQ(64, work.calls) << "of one wait: before each yield soon after work";
+    work.wait_on(64, 72);
+    EXPECT_EQ(66, work.calls) << "and later before every fourth";
+    EXPECT_EQ(8u, work.yields_until_work());
+    work.is_there = true;
+    work.wait_on(8, 12);
+    work.is_there = false;
+    work.wait_on(12, 16);
+    EXPECT_EQ(1 + 1 + 1, work.calls) << "one wait with work changes nothing yet";
   })
       .join();
 }

@@ -13,7 +13,7 @@ namespace {
 
 /// How far ahead words are prefetched, and the numbers that have arrived, which are still in the cache of the core that
 /// has sent them. Measured on Intel Xeon.
-constexpr std::uint64_t words_ahead = 32, numbers_ahead = 128;
+constexpr std::uint64_t words_ahead = 16, numbers_ahead = 128;
 /// How far ahead boxes are prefetched, which the owner's core has read: its cache gives them up before they are
 /// written.
 constexpr std::uint64_t stores_ahead = 32;
@@ -119,8 +119,13 @@ constexpr std::uint32_t most_ranks_of_vectors = 8;
     numbers = _mm512_xor_si512(_mm512_slli_epi64(numbers, 8), high);
     numbers = _mm512_xor_si512(numbers, _mm512_xor_si512(_mm512_slli_epi64(high, 1), _mm512_slli_epi64(high, 2)));
   }
-  const std::uint64_t applied = count > words_ahead ? count - words_ahead : 0;
-  if (applies) apply_to(word, {numbers_of + applied, arrived.count - applied});
+  if (applies) {
+    const Numbers rest{numbers_of + count, arrived.count - count};
+    prefetch_first(word, rest);
+    for (std::uint64_t j = count > words_ahead ? count - words_ahead : 0; j < count; ++j)
+      *word(numbers_of[j]) ^= numbers_of[j];
+    apply_to(word, rest);
+  }
   return static_cast<std::uint64_t>(_mm_extract_epi64(_mm512_extracti64x2_epi64(last, 3), 1));
 }
 

@@ -182,7 +182,13 @@ class LonePoster {
  public:
   LonePoster(const beeline::Context& ctx, const beeline::TaskChannel& tasks,
              const beeline::TaskRunner<Functions>& runner, std::uint64_t* numbers)
-      : ctx_(ctx), tasks_(tasks), runner_(runner), numbers_(numbers) {}
+      : ctx_(ctx), tasks_(tasks), runner_(runner), numbers_(numbers) {
+    static constexpr ApplyNumbers::Arguments arguments;
+    for (std::uint32_t rank = 0; rank < ctx.size; ++rank) {
+      posts_[rank] = beeline::task_of<Functions, ApplyNumbers>(arguments, rank);
+      posts_[rank].order = beeline::Order::relaxed;  // the function reads only the payload
+    }
+  }
 
   ///   finished  counts the ranks that have posted their last task
   ///   runs      the value of `finished` before this run, for each rank
@@ -222,20 +228,12 @@ class LonePoster {
   }
   /// Each rank begins with another one.
   [[nodiscard]] std::uint32_t peer(std::uint32_t step) const { return (ctx_.rank + step) % ctx_.size; }
-  [[nodiscard]] static beeline::TaskPost task_for(std::uint32_t rank, std::uint64_t numbers) {
-    static constexpr ApplyNumbers::Arguments arguments;
-    beeline::TaskPost post = beeline::task_of<Functions, ApplyNumbers>(arguments, rank);
-    post.payload_bytes = numbers * sizeof(std::uint64_t);
-    post.order = beeline::Order::relaxed;  // the function reads only the payload
-    return post;
-  }
-
   /// Makes the boxes: for ranks of this node in their queues, for others in this rank's memory.
   [[nodiscard]] bool reserve() {
     for (std::uint32_t step = 1; step < ctx_.size; ++step) {
       const std::uint32_t rank = peer(step);
-      const beeline::Status status =
-          beeline::reserve_task(ctx_, tasks_, task_for(rank, box_words), spaces_[rank], runner_);
+      posts_[rank].payload_bytes = box_words * sizeof(std::uint64_t);
+      const beeline::Status status = beeline::reserve_task(ctx_, tasks_, posts_[rank], spaces_[rank], runner_);
       if (status != beeline::Status::ok && status != beeline::Status::unreachable) return false;
       boxes_[rank] = status == beeline::Status::ok ? static_cast<std::uint64_t*>(spaces_[rank].payload)
                                                    : numbers_ + rank * box_words;
@@ -245,7 +243,8 @@ class LonePoster {
   [[nodiscard]] bool post(const Making& making) {
     for (std::uint32_t step = 1; step < ctx_.size; ++step) {
       const std::uint32_t rank = peer(step);
-      beeline::TaskPost post = task_for(rank, count(making, rank));
+      beeline::TaskPost& post = posts_[rank];
+      post.payload_bytes = count(making, rank) * sizeof(std::uint64_t);
       if (spaces_[rank].payload != nullptr) {
         beeline::post_reserved(ctx_, tasks_, post, spaces_[rank]);
       } else if (post.payload_bytes != 0) {
@@ -277,6 +276,7 @@ class LonePoster {
   const beeline::TaskRunner<Functions>& runner_;
   std::uint64_t* const numbers_;  ///< [ranks + 1, box_words] two boxes of this rank, and for ranks of other nodes
   std::uint64_t* boxes_[most_exchanging_ranks];
+  beeline::TaskPost posts_[most_exchanging_ranks];
   beeline::TaskSpace spaces_[most_exchanging_ranks] = {};
 };
 #endif

@@ -44,8 +44,7 @@ def launch(
 ) -> subprocess.CompletedProcess[str]:
     options = ["-n", str(ranks), "--device", "cpu", "--json", *(["--threads"] if threads else [])]
     command = [str(PROGRAMS / "beeline-launch"), *options, "--", str(PROGRAMS / "beeline-bench"), *arguments]
-    environment = {**os.environ, **variables}
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=os.environ | variables, check=False)
 
 
 def records(*arguments: str, ranks: int = 2, threads: bool = False, **variables: str) -> list[Record]:
@@ -235,6 +234,7 @@ def without_launched(found: list[Record], **reasons: str) -> list[Record]:
 NO_GRAPHS = {"started_copy": "kernels of GPUs alone launch graphs"}
 
 
+@pytest.mark.timeout(290)  # 85 measurements of polling threads: 7 s on idle cores, over 120 s beside other tests
 def test_methods_of_commands_and_of_both_ways() -> None:
     operations = (
         "command_load,command_leases,command_together,command_rate,command_parts,control_parts,copy_rate,"

@@ -47,7 +47,7 @@ class Making {
     for (std::uint32_t rank = 0; rank < target_.layout.ranks; ++rank) ends_[rank] = boxes[rank];
     room_ = std::min(left_, look_ahead);
   }
-  /// Applies numbers of this rank's words, and makes as many as it applies, up to what is left of `look_ahead`.
+  /// Applies numbers of this rank's words. Makes as many new ones, but in a round at most `look_ahead` in all.
   void apply(Numbers arrived) { make(std::min(arrived.count, room_), arrived); }
   void make_rest() { make(room_, {nullptr, 0}); }
   [[nodiscard]] bool has_room() const { return room_ > 0; }

@@ -71,7 +71,7 @@ void measure_blocking(Stream& stream, const Pair& pair, std::size_t bytes) {
   if (stream.device().is_gpu()) add("bare/enqueue_and_wait", waiting);
 }
 
-/// Time of calls alone, in turns. The thread waits for what they enqueue between samples, outside the measured time.
+/// Times of several calls, which take turns. What they enqueue ends between samples, outside the measured time.
 template <class... Enqueue>
 std::array<Samples, sizeof...(Enqueue)> call_times(Stream& stream, const Enqueue&... enqueue) {
   constexpr int calls = 200;  // fewer than fill the queue of a GPU's stream

@@ -79,8 +79,8 @@ class Move {
   return {part.flags + notification, part.has_flags_on_device};
 }
 
-/// Begins to fetch the cache line of a flag that this thread stores soon, from the core that polls it: otherwise the
-/// store, and what is posted next, waits for the line.
+/// Begins to fetch the cache line of a flag from the core that polls it. This thread stores the flag soon: without the
+/// line, that store and those after it would wait.
 inline void fetch_for_store(const Part& part, const Flag& flag) {
   if (!part.is_direct || part.data == nullptr) return;
   const auto mapped = [](const void* address) { return reinterpret_cast<std::uintptr_t>(address); };

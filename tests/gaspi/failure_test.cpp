@@ -258,8 +258,8 @@ TEST_P(GaspiFailureNodes, AStoppedRankCountsAsFailed) {
   expect_others_passed(victim, outcomes);
 }
 
-/// Some rank calls a function that another one does not: it is told at each deadline what the wait is for. Rank 1 comes
-/// a second after the lines that are expected.
+/// Ranks 0 and 2 call a function before rank 1 does: at each deadline a line says what they wait for. Rank 1 calls a
+/// second after the lines that are expected.
 TEST(GaspiLateRank, IsNamedAtEachDeadline) {
   expect_gaspi({.ranks = 3, .deadline_s = 2}, [](int rank) {
     const auto create = [] { GASPI_OK(gaspi_segment_create(1, 64, GASPI_GROUP_ALL, GASPI_BLOCK, GASPI_MEM_DEFAULT)); };

@@ -22,8 +22,8 @@ struct FileMemory {
   /// Calls of the file system reach it: host memory that is no object's.
   [[nodiscard]] bool is_of_host() const;
 };
-/// Throws invalid_argument for memory of nobody, or that ends before `address + bytes`; unavailable for memory of a
-/// device that does not work.
+/// Throws invalid_argument for memory of nobody, and for memory with fewer than `bytes` from `address` on; unavailable
+/// for memory of a device that does not work.
 [[nodiscard]] FileMemory checked_memory(std::byte* address, std::size_t bytes);
 
 class TakenLane;

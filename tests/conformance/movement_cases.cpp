@@ -271,9 +271,11 @@ BEELINE_CASE(collectives, movement_of_long_pieces, 1) {
 
 BEELINE_CASE(collectives, movement_in_two_teams, 2) {
   World& world = test.world();
-  std::uint64_t round = 0;
+  std::uint64_t teams = 0;
   for (const std::vector<int>& members : {test.alternate_ranks(), test.all_but_one()}) {
     const std::unique_ptr<Team> team = world.make_team(members);
+    // Each team has rounds of its own: its members were in different teams before, which had different algorithms.
+    std::uint64_t round = 1000 * teams++;
     Collectives collectives(*team, small_channel);
     StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * 1001);
     for_each_way(*team, [&](Operation move, Algorithm algorithm) {

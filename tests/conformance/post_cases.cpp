@@ -113,9 +113,11 @@ POST_CASE(more_than_queues_hold, 1) {
   need_reach(test, world);
   constexpr std::uint32_t blocks = 8;
   const std::uint32_t threads = blocks * test.block_threads();
+  // A device engine passes commands for peers out of its reach on, one at a time: of GPUs, 20 posts took 9 s.
+  const bool passes_on = engine == EngineKind::device && (is_routed(test) || test.on_several_nodes());
   for (const std::uint32_t count : {1u, 3u, 64u}) {
     const std::uint32_t threads_of_a_queue = std::max(1u, threads / count);
-    const std::uint32_t posts = test.on_gpu() ? 20 : 10 + 150 / threads_of_a_queue;
+    const std::uint32_t posts = test.on_gpu() ? (passes_on ? 4 : 20) : 10 + 150 / threads_of_a_queue;
     CommandQueues queues(world, count, {.engine = engine});
     const std::uint64_t refused_before = queues.statistics().refused;  // the engine also serves other queues
     const SymmetricArray<std::uint64_t> sum(world, 1), last(world, threads);

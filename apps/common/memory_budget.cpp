@@ -79,11 +79,6 @@ void fit(beeline::Config& config, const Need& need, const Machine& machine) {
                       "{:.1f}: choose a smaller size{}",
                       need.problem, gibibytes(in_all), gibibytes(need.reference_bytes), gibibytes(machine.memory_bytes),
                       need.reference_bytes > 0 ? ", or --no-verify" : ""));
-  const std::size_t quarter = beeline::SlotLayout{config.slot_shift}.quarter();
-  require(need.symmetric_bytes <= quarter && need.pinned_bytes <= quarter / 2, Status::invalid_argument,
-          fmt::format("{} needs heaps of {:.1f} and {:.1f} GiB, which do not fit slots of 2^{} bytes: raise "
-                      "BEELINE_SLOT_SHIFT",
-                      need.problem, gibibytes(need.symmetric_bytes), gibibytes(need.pinned_bytes), config.slot_shift));
   config.heap_bytes = std::max(config.heap_bytes, need.symmetric_bytes);
   config.pinned_heap_bytes = std::max(config.pinned_heap_bytes, need.pinned_bytes);
 }

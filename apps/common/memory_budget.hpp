@@ -32,7 +32,7 @@ struct Need {
 };
 
 /// Sets the heap sizes of `config` to the bytes of `need`. Throws no_resource when the machine's memory is too small
-/// even if nothing else runs; invalid_argument when slots are too small for the heaps.
+/// even if nothing else runs.
 void fit(beeline::Config& config, const Need& need, const Machine& machine);
 
 }  // namespace apps

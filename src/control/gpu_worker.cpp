@@ -46,11 +46,13 @@ struct WorkerMemory {
 /// All work is asynchronous, on a stream that was warmed, so that kernels that wait for it may spin. Words in host
 /// memory, and in GPU memory with a window, are stored by the CPU while the stream has no work of their ring; the count
 /// for posters is then stored by the CPU, too. Other words in GPU memory, and their counts, are stored by the stream
-/// (memory operations, several in one call), without a kernel. Atomics run as kernels of one thread.
+/// (memory operations, several in one call), without a kernel. Atomics run as kernels of one thread; those on host
+/// memory by the CPU, if kernels have none there.
 class GpuWorker final : public CommandWorker {
  public:
   GpuWorker(const EngineClient& client, const GpuWindows* windows)
-      : gpu_(client.device.index), deadline_ns_(client.context.deadline_ns), stores_(windows), destinations_(client),
+      : gpu_(client.device.index), deadline_ns_(client.context.deadline_ns),
+        cpu_changes_host_words_(client.cpu_changes_host_words), stores_(windows), destinations_(client),
         sources_(client) {
     check(cudaSetDevice(gpu_), "cudaSetDevice");
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
@@ -278,13 +280,24 @@ class GpuWorker final : public CommandWorker {
       return;
     }
     if (is_stored && is_written(remote, command.width)) return write(remote, command.local, command.width);
+    if (!is_stored && cpu_changes_host_words_ && destinations_.holds_in_host_memory(remote, command.width))
+      return change_by_cpu(command, remote, slot);
     begin_on_stream();
     change_word_kernel<<<1, 1, 0, stream_>>>(command, remote, memory_->results + slot);
     check(cudaGetLastError(), "a kernel that changes a word");
   }
+  /// Changes a word of host memory after the ring's earlier commands, whose end on the stream it awaits.
+  void change_by_cpu(const Command& command, std::byte* remote, std::size_t slot) {
+    if (ring_is_busy_) {
+      begin_on_stream();
+      drain();
+    }
+    memory_->results[slot] = detail::change_word(command, stores_.place(remote, command.width, true));
+  }
 
   const int gpu_;
   const std::uint64_t deadline_ns_;
+  const bool cpu_changes_host_words_;
   WindowStores stores_;
   MappedMemory destinations_, sources_;
   cudaStream_t stream_ = nullptr;

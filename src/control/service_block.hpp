@@ -343,6 +343,8 @@ class ServiceThread {
     const bool is_payload =
         has_shape_alone<VerbShape::payload>(command.verb) && command.width != 0 && command.width <= max_inline_bytes;
     const bool changes = has_shape<VerbShape::word, VerbShape::atomic>(command.verb) && is_word(command);
+    // Where kernels have no atomics in host memory, this rank's CPU thread changes the word.
+    if (has_shape<VerbShape::atomic>(command.verb) && ctx_.is_guarded(reinterpret_cast<const void*>(target))) return 0;
     return (is_payload || changes) && reaches(remote_, target, command.width) ? target : 0;
   }
 

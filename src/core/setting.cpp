@@ -152,8 +152,8 @@ constexpr std::array rows = {
     row<Bytes<&Config::heap_bytes, 0>>(
         "BEELINE_HEAP_BYTES", "symmetric heap of a rank; 0: 1024 MiB, or 256 MiB if some ranks are host ranks"),
     row<Bytes<&Config::pinned_heap_bytes, 0>>("BEELINE_PINNED_HEAP_BYTES", "host-memory heap of a rank"),
-    row<Number<&Config::slot_shift, min_slot_shift, max_slot_shift>>("BEELINE_SLOT_SHIFT",
-                                                                     "log2 of a rank's slot in the address range"),
+    row<Number<&Config::slot_shift, min_slot_shift, max_slot_shift>>(
+        "BEELINE_SLOT_SHIFT", "log2 of a rank's slot in the address range; raised for heaps that need larger slots"),
     row<Bytes<&Config::chunk_bytes, 1>>("BEELINE_CHUNK_BYTES", "chunk of staged, pipelined transfers"),
     row<Bytes<&Config::hybrid_threshold_bytes, 0>>(
         "BEELINE_HYBRID_THRESHOLD_BYTES", "longest hybrid transfer that goes directly; 0: it depends on the path"),

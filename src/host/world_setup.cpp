@@ -162,6 +162,7 @@ EngineClient World::Implementation::engine_client() {
   client.unmaps = &range.unmaps();
   client.memory_users = &range.users();
   client.is_host_memory = [&range](const void* address) { return !range.is_gpu_memory(address); };
+  client.cpu_changes_host_words = !kernels_have_host_atomics(membership->devices(), rank());
   client.network = membership->spans_nodes() ? engines->of_peers() : nullptr;
   client.is_remote = [this](std::uint32_t peer) { return !membership->is_local(static_cast<int>(peer)); };
   client.note_refusal = [this](const std::string& text) { failures->note_refusal(text); };

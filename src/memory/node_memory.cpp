@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <mutex>
 #include <random>
 #include <utility>
@@ -48,21 +49,39 @@ struct HeapPlace {
   const char* share;
 };
 
+constexpr HeapPlace symmetric_heap{"symmetric", "BEELINE_HEAP_BYTES", 4, "a quarter"},
+    pinned_heap{"pinned", "BEELINE_PINNED_HEAP_BYTES", 8, "an eighth"};
+
+/// Bytes of a heap's part of a slot.
+constexpr std::size_t share_of(const HeapPlace& heap, std::uint32_t slot_shift) {
+  return (std::size_t{1} << slot_shift) / heap.shares;
+}
+
 /// Throws unless `bytes`, a heap with its header, fit into a heap's part of a slot.
 void check_fits(const HeapPlace& heap, std::size_t bytes, std::uint32_t slot_shift) {
-  const auto share = [&](std::uint32_t shift) { return (std::size_t{1} << shift) / heap.shares; };
-  std::uint32_t enough = slot_shift;
-  while (enough <= max_slot_shift && share(enough) < bytes) ++enough;
-  if (enough == slot_shift) return;
-  const std::string remedy = enough <= max_slot_shift ? fmt::format("set BEELINE_SLOT_SHIFT={}", enough)
-                                                      : fmt::format("lower {}", heap.variable);
-  throw Error(Status::invalid_argument,
-              fmt::format("a {} heap of {} bytes, its header included, does not fit {} of a slot of 2^{} bytes, which "
-                          "is {} bytes: {}",
-                          heap.kind, bytes, heap.share, slot_shift, share(slot_shift), remedy));
+  require(bytes <= share_of(heap, slot_shift), Status::invalid_argument,
+          fmt::format("a {} heap of {} bytes, its header included, does not fit {} of a slot of 2^{} bytes, which is "
+                      "{} bytes: lower {}{}",
+                      heap.kind, bytes, heap.share, slot_shift, share_of(heap, slot_shift), heap.variable,
+                      slot_shift < max_slot_shift ? ", or start fewer ranks, which have larger slots" : ""));
+}
+
+/// Whether slots of this shift hold both heaps.
+bool hold(std::uint32_t slot_shift, const MemorySizes& sizes) {
+  return sizes.heap_bytes <= share_of(symmetric_heap, slot_shift) &&
+         sizes.host_area_bytes <= share_of(pinned_heap, slot_shift);
 }
 
 }  // namespace
+
+std::uint32_t fitted_slot_shift(const MemorySizes& sizes, int ranks) {
+  constexpr std::uint32_t range_shift = 46;  // half of a process's address space
+  const auto log_ranks = static_cast<std::uint32_t>(std::bit_width(static_cast<unsigned>(ranks - 1)));
+  const std::uint32_t most = std::min(max_slot_shift, range_shift - log_ranks);
+  std::uint32_t shift = sizes.slot_shift;
+  while (shift < most && !hold(shift, sizes)) ++shift;
+  return std::min(shift, most);
+}
 
 NodeMemory::NodeMemory(Bootstrap& bootstrap, std::uint64_t world_id, std::vector<MemoryMember> members,
                        const MemorySizes& sizes, std::int64_t deadline_ns)
@@ -80,8 +99,8 @@ NodeMemory::NodeMemory(Bootstrap& bootstrap, std::uint64_t world_id, std::vector
   require(sizes.slot_shift >= min_slot_shift && sizes.slot_shift <= max_slot_shift, Status::invalid_argument,
           fmt::format("slots of 2^{} bytes: BEELINE_SLOT_SHIFT is {} to {}", sizes.slot_shift, min_slot_shift,
                       max_slot_shift));
-  check_fits({"symmetric", "BEELINE_HEAP_BYTES", 4, "a quarter"}, sizes.heap_bytes, sizes.slot_shift);
-  check_fits({"pinned", "BEELINE_PINNED_HEAP_BYTES", 8, "an eighth"}, sizes.host_area_bytes, sizes.slot_shift);
+  check_fits(symmetric_heap, sizes.heap_bytes, sizes.slot_shift);
+  check_fits(pinned_heap, sizes.host_area_bytes, sizes.slot_shift);
   reserve(world_id, gpus.empty() ? std::vector<bool>(gpu_ranks.size(), false) : gpu_ranks);
   range_->set_gpus(gpus);
   std::vector<std::vector<int>> seen_by;
@@ -118,10 +137,14 @@ void NodeMemory::reserve(std::uint64_t seed, const std::vector<bool>& gpu_ranks)
     bootstrap_.barrier(deadline_ns_);  // no thread of this process tries another address before all released this
   }
   Problem problem;
+  const MemorySizes least{min_slot_shift, sizes_.heap_bytes, sizes_.host_area_bytes};
   if (!range_->reserve(nullptr, layout, bootstrap_.size(), gpu_ranks))
-    problem = {Status::no_resource, fmt::format("no address range for {} slots of 2^{} bytes: lower BEELINE_SLOT_SHIFT "
-                                                "on all ranks, or lift the limit on virtual memory (ulimit -v)",
-                                                bootstrap_.size(), sizes_.slot_shift)};
+    problem = {Status::no_resource,
+               fmt::format("no address range for {} slots of 2^{} bytes: lower {} on all ranks, or lift the limit on "
+                           "virtual memory (ulimit -v)",
+                           bootstrap_.size(), sizes_.slot_shift,
+                           fitted_slot_shift(least, bootstrap_.size()) < sizes_.slot_shift ? "BEELINE_SLOT_SHIFT"
+                                                                                           : "the sizes of the heaps")};
   fail_together(bootstrap_, problem, deadline_ns_);
   const auto bases = allgather_values(bootstrap_, range_->base(), deadline_ns_);
   global_addresses_ = std::all_of(bases.begin(), bases.end(), [&](std::byte* base) { return base == bases.front(); });

@@ -41,6 +41,10 @@ struct MemorySizes {
   std::size_t heap_bytes, host_area_bytes;
 };
 
+/// The shift of a world's slots: `sizes.slot_shift`, or more if the heaps need larger slots, but at most what the
+/// address space has for so many ranks. Pure.
+[[nodiscard]] std::uint32_t fitted_slot_shift(const MemorySizes& sizes, int ranks);
+
 /// Ranks of other nodes have slots, too, for addresses that engines use; nothing is mapped there. Owned by one rank's
 /// world. The constructor and the functions marked so are collective.
 class NodeMemory {

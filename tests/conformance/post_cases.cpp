@@ -171,6 +171,28 @@ POST_CASE(atomics, 1) {
   world.barrier();
 }
 
+/// All ranks add to one word, in GPU memory and in host memory, between puts of the same queues: their atomics exclude
+/// each other, whoever carries them out.
+POST_CASE(one_word_of_all_ranks, 1) {
+  World& world = test.world();
+  need_reach(test, world);
+  const std::uint32_t threads = test.block_threads(), posts = 5;
+  CommandQueues queues(world, 2, {.engine = engine});
+  const SymmetricArray<std::uint64_t> last(world, std::size_t{threads} * static_cast<std::size_t>(test.size()));
+  for (const Heap heap : {Heap::symmetric, Heap::pinned}) {
+    const SymmetricArray<std::uint64_t> sum(world, 1, heap);
+    test.run(test.shape(1, false), CrowdKernel{},
+             CrowdArguments{sum.data(), last.data() + std::size_t{threads} * static_cast<std::size_t>(test.rank()), 0,
+                            posts, queues.channel()},
+             "adds of all ranks");
+    world.barrier();
+    const std::uint64_t added = std::uint64_t{posts} * (posts + 1) / 2 * threads;
+    if (test.rank() == 0)
+      BEELINE_CHECK_EQ(added * static_cast<std::uint64_t>(test.size()), test.read_value(sum.data()));
+    world.barrier();
+  }
+}
+
 struct BadArguments {
   std::byte *bytes, *nowhere;
   std::uint64_t* word;

@@ -192,8 +192,7 @@ struct LockKernel {
     const RmaPort port = a.view.port(grid.block_rank());
     std::uint32_t& mine = a.scratch[grid.block_rank()];
     for (std::uint32_t round = 0; round < a.rounds; ++round) {
-      while (old_value(ctx, report, port, 0, 1) != 0) {
-      }
+      if (!takes_lock(ctx, report, port)) return;
       BEELINE_DEVICE_CHECK_EQ(report, Status::ok, rma_get(Thread{}, ctx, port, &mine, a.counter, 1, RmaTo{0}));
       BEELINE_DEVICE_CHECK_EQ(report, Status::ok, rma_quiet(ctx, port));
       ++mine;
@@ -203,6 +202,14 @@ struct LockKernel {
   }
 
  private:
+  /// Tries until the deadline: a lock that two blocks hold, or none releases, is a failed check.
+  static BEELINE_HOST_DEVICE bool takes_lock(const Context& ctx, DeviceReport* report, const RmaPort& port) {
+    const std::uint64_t start = machine::clock_ns();
+    std::uint32_t held = 1;
+    while (held != 0 && machine::clock_ns() - start < ctx.deadline_ns) held = old_value(ctx, report, port, 0, 1);
+    BEELINE_DEVICE_CHECK_EQ(report, 0, held);
+    return held == 0;
+  }
   static BEELINE_HOST_DEVICE std::uint32_t old_value(const Context& ctx, DeviceReport* report, const RmaPort& port,
                                                      std::uint32_t compare, std::uint32_t add) {
     RmaNotification notification{};

@@ -495,17 +495,6 @@ TEST(BadConfig, SlotsHaveLimits) {
   }
 }
 
-TEST(BadConfig, HeapMustFitItsSlot) {
-  Config config = test_config();
-  config.device = "cpu";
-  config.slot_shift = 32;
-  config.heap_bytes = (std::size_t{1} << 30) + 1;
-  expect_no_world(Status::invalid_argument, {"2^32", "BEELINE_SLOT_SHIFT"}, config);
-  config.heap_bytes = 1 << 20;
-  config.pinned_heap_bytes = std::size_t{1} << 29;
-  expect_no_world(Status::invalid_argument, {"2^32", "BEELINE_SLOT_SHIFT"}, config);
-}
-
 TEST(BadConfig, RanksMustAgree) {
   auto bootstraps = make_thread_bootstraps(2);
   Config config = test_config();

@@ -5,10 +5,12 @@
 
 #include <functional>
 #include <initializer_list>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "beeline/device/put_get.hpp"
 #include "beeline/host/run.hpp"
 #include "beeline/host/world.hpp"
 #include "beeline/runtime/device.hpp"
@@ -69,14 +71,28 @@ void refuse_heaps(const std::function<void(Config&)>& choose, Status code,
   EXPECT_LT(stopwatch.seconds(), 5);
 }
 
-TEST(HeapThatDoesNotFit, NamesItsSlot) {
-  refuse_heaps(
-      [](Config& config) { config.slot_shift = 32, config.heap_bytes = std::size_t{1} << 30; },
-      Status::invalid_argument,
-      {"symmetric heap", "a quarter of a slot of 2^32 bytes, which is 1073741824 bytes", "set BEELINE_SLOT_SHIFT=33"});
-  refuse_heaps([](Config& config) { config.slot_shift = 32, config.pinned_heap_bytes = std::size_t{1} << 29; },
-               Status::invalid_argument,
-               {"pinned heap", "an eighth of a slot of 2^32 bytes, which is 536870912 bytes", "BEELINE_SLOT_SHIFT=33"});
+/// Makes a world of two ranks with the chosen heaps, checks the shift of its slots, and puts over their whole distance.
+void check_slots(std::uint32_t shift, const std::function<void(Config&)>& choose) {
+  expect_all_passed(run_processes(
+      2,
+      [&](Config config) {
+        choose(config);
+        const std::unique_ptr<World> world = World::create(config);
+        BEELINE_CHECK_EQ(shift, world->config().slot_shift);
+        const SymmetricArray<int> word(*world, 1);
+        const int mine = world->rank();
+        BEELINE_CHECK(put(Thread{}, world->host_context(), word.data(), &mine, 1, 1 - world->rank()) == Status::ok);
+        world->barrier();
+        BEELINE_CHECK_EQ(1 - world->rank(), *word.data());
+      },
+      host_config(), 60));
+}
+
+TEST(LargeHeap, HasLargerSlots) {
+  check_slots(33, [](Config& config) { config.slot_shift = 32, config.heap_bytes = std::size_t{1} << 30; });
+  check_slots(33, [](Config& config) { config.slot_shift = 32, config.pinned_heap_bytes = std::size_t{1} << 29; });
+  if (sanitized) GTEST_SKIP() << "a sanitizer's own memory needs the address space";
+  check_slots(max_slot_shift, [](Config& config) { config.slot_shift = max_slot_shift; });
 }
 
 TEST(HeapThatDoesNotFit, NamesTheMemory) {

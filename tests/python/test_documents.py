@@ -84,7 +84,7 @@ def test_the_memory_model_names_tests_that_exist(repository: Path) -> None:
     where_tests_stand = re.findall(r"\[([^\]]*)\](?!\()", text) + re.findall(r"\| ([^|]*) \|$", text, re.MULTILINE)
     names = {name for place in where_tests_stand for name in re.findall(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+)+\b", place)}
     assert names
-    assert names <= set(re.findall(r"BEELINE_CASE\(\w+, (\w+), ", cases))
+    assert names <= set(re.findall(r"(?:BEELINE_CASE\(\w+, |POST_CASE\()(\w+), ", cases))
 
 
 CHANGES = (

@@ -72,13 +72,6 @@ TEST(HimenoRoom, ThreadsShareAGpu) {
   fit(config, xl, true, machine_with(2, 2));
 }
 
-TEST(HimenoRoom, SlotsTooSmall) {
-  beeline::Config config = config_of(1);
-  config.slot_shift = 32;
-  check_error(Status::invalid_argument, {"do not fit slots of 2^32 bytes", "BEELINE_SLOT_SHIFT"},
-              [&] { fit(config, xl, true, machine_with(1, 80)); });
-}
-
 }  // namespace
 
 }  // namespace himeno

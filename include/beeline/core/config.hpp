@@ -49,8 +49,8 @@ struct Config {
   /// BEELINE_HEAP_BYTES: symmetric heap of a rank; 0: 1 GiB if all ranks have GPUs, otherwise 256 MiB
   std::size_t heap_bytes = 0;
   std::size_t pinned_heap_bytes = std::size_t{64} << 20;  ///< BEELINE_PINNED_HEAP_BYTES: host-memory heap of a rank
-  std::uint32_t slot_shift = 38;  ///< BEELINE_SLOT_SHIFT: log2 of a rank's slot in the address range, 32 to 40;
-                                  ///< in worlds of more than 64 ranks at most 46 - log2 of their number
+  std::uint32_t slot_shift = 38;  ///< BEELINE_SLOT_SHIFT: log2 of a rank's slot in the address range, 32 to 40; raised
+                                  ///< for larger heaps; of more than 64 ranks at most 46 - log2 of their number
   std::size_t chunk_bytes = std::size_t{4} << 20;  ///< BEELINE_CHUNK_BYTES: chunk of staged, pipelined transfers
   /// BEELINE_HYBRID_THRESHOLD_BYTES: bytes that `HybridTransfers` move directly at most; 0: it depends on the path
   std::size_t hybrid_threshold_bytes = 0;

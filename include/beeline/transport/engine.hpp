@@ -50,6 +50,9 @@ struct EngineClient {
   MemoryUsers* memory_users = nullptr;
   /// Whether an address of the range is host memory.
   std::function<bool(const void* address)> is_host_memory;
+  /// Whether the engine of a GPU changes words of host memory by CPU atomics: those of its kernels would exclude
+  /// neither CPUs nor other GPUs there (device/access.hpp).
+  bool cpu_changes_host_words = false;
   /// Records why a command was refused, for the errors of other ranks that wait for its effect.
   std::function<void(const std::string& text)> note_refusal;
   /// Ends every wait of the world, with the reason for the errors.

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <sys/random.h>
 
-#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -25,15 +24,24 @@ Areas areas_of(const NodeMemory& memory, const Membership& membership) {
   return {membership.rank(), memory.range().layout(), std::move(heaps), std::move(host_areas)};
 }
 
-/// Keeps the chosen slot size, or reduces it if the slots of many ranks would not fit the address space.
+/// Sizes of the heaps with their headers.
+MemorySizes sizes_of(const Config& config) {
+  return {config.slot_shift, config.heap_bytes + aligned(sizeof(HeapHeader)),
+          config.pinned_heap_bytes + aligned(sizeof(HostAreaHeader))};
+}
+
+/// Enlarges the slots for large heaps, and reduces them if those of many ranks would not fit the address space.
 void fit_slots(Config& config, int rank, int ranks) {
-  constexpr std::uint32_t range_shift = 46;  // half of a process's address space
-  const auto most = range_shift - static_cast<std::uint32_t>(std::bit_width(static_cast<unsigned>(ranks - 1)));
-  if (config.slot_shift <= most || config.slot_shift > max_slot_shift) return;  // a larger shift is refused elsewhere
-  log(LogLevel::info,
-      fmt::format("slots of 2^{} bytes: {} of 2^{} do not fit the address space", most, ranks, config.slot_shift),
-      rank);
-  config.slot_shift = most;
+  if (config.slot_shift < min_slot_shift || config.slot_shift > max_slot_shift) return;  // refused elsewhere
+  const std::uint32_t fitted = fitted_slot_shift(sizes_of(config), ranks);
+  if (fitted != config.slot_shift)
+    log(LogLevel::info,
+        fmt::format("slots of 2^{} bytes instead of 2^{}: {}", fitted, config.slot_shift,
+                    fitted > config.slot_shift
+                        ? "the heaps need them"
+                        : fmt::format("those of {} ranks would not fit the address space", ranks)),
+        rank);
+  config.slot_shift = fitted;
 }
 
 /// Refuses heaps that cannot fit host memory. Host memory is allocated at the first touch, and a process that exceeds
@@ -56,10 +64,7 @@ void check_host_memory(const Config& config, const Membership& membership, bool 
 
 MemoryMap::MemoryMap(Bootstrap& bootstrap, const Config& config, const Membership& membership, std::uint64_t secret,
                      std::vector<MemoryMember> members)
-    : node_(bootstrap, secret, members,
-            MemorySizes{config.slot_shift, config.heap_bytes + aligned(sizeof(HeapHeader)),
-                        config.pinned_heap_bytes + aligned(sizeof(HostAreaHeader))},
-            config.deadline_ns),
+    : node_(bootstrap, secret, members, sizes_of(config), config.deadline_ns),
       aliases_(node_.range().layout(), membership.spans_nodes()),
       distributed_(bootstrap, node_.range(), aliases_, members, config.deadline_ns),
       registration_(bootstrap, node_.range(), aliases_, std::move(members), config.deadline_ns),

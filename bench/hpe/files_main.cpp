@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -153,7 +154,10 @@ Way copy_way(const Place& place, State state) {
 bool is_right(Place& place, State state, const Way& way) {
   if (way.method.starts_with("bare/")) return true;
   std::vector<std::byte> expected(place.bytes), there(place.bytes);
-  for (std::size_t i = 0; i < place.bytes; ++i) expected[i] = static_cast<std::byte>(i * 2654435761u >> 9);
+  for (std::size_t i = 0; i < place.bytes / sizeof(std::uint64_t); ++i) {  // by words: gigabytes in less than a second
+    const std::uint64_t word = (i + 1) * 0x9e3779b97f4a7c15u;
+    std::memcpy(expected.data() + i * sizeof word, &word, sizeof word);
+  }
   if (reads(state)) {
     beeline::hpe::write_file(place.path, expected.data(), place.bytes);
     way.move();

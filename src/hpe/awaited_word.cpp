@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "memory/host_buffer.hpp"
@@ -26,11 +27,15 @@ class IdleWords {
     return is_pinned ? pinned : pageable;
   }
   IdleWord take() {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!words_.empty()) return take_last();
+    }
+    // Without the mutex: CUDA may pin memory only after its threads have given back words.
+    auto page = std::make_unique<HostBuffer>(page_bytes, is_pinned_, "for words that streams wait for");
     const std::lock_guard lock(mutex_);
-    if (words_.empty()) add_page();
-    const IdleWord word = words_.back();
-    words_.pop_back();
-    return word;
+    add(std::move(page));
+    return take_last();
   }
   void give_back(const IdleWord& word) {
     const std::lock_guard lock(mutex_);
@@ -39,13 +44,19 @@ class IdleWords {
 
  private:
   explicit IdleWords(bool is_pinned) : is_pinned_(is_pinned) {}
-  void add_page() {
-    constexpr std::size_t bytes = 4096, spacing = 64;  // a cache line each
-    pages_.push_back(std::make_unique<HostBuffer>(bytes, is_pinned_, "for words that streams wait for"));
-    for (std::size_t at = 0; at < bytes; at += spacing)
-      words_.push_back({reinterpret_cast<std::uint64_t*>(pages_.back()->data() + at), 0});
+  IdleWord take_last() {
+    const IdleWord word = words_.back();
+    words_.pop_back();
+    return word;
+  }
+  void add(std::unique_ptr<HostBuffer> page) {
+    constexpr std::size_t spacing = 64;  // a cache line each
+    for (std::size_t at = 0; at < page_bytes; at += spacing)
+      words_.push_back({reinterpret_cast<std::uint64_t*>(page->data() + at), 0});
+    pages_.push_back(std::move(page));
   }
 
+  static constexpr std::size_t page_bytes = 4096;
   const bool is_pinned_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<HostBuffer>> pages_;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Words for which streams wait, and which threads of the CPU set.
+/// Words for which streams wait, and which threads of the CPU set; or the other way round.
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -25,6 +26,10 @@ class AwaitedWord {
   [[nodiscard]] std::uint64_t next_value() { return ++value_; }
   /// Ends the waits for `value`. Values are stored in their order.
   void store(std::uint64_t value) const;
+  /// Whether a stream has stored `value` or a later one. Calls nothing of a device.
+  [[nodiscard]] bool has(std::uint64_t value) const {
+    return std::atomic_ref(*address_).load(std::memory_order_acquire) >= value;
+  }
 
  private:
   const bool is_pinned_;

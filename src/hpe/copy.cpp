@@ -82,12 +82,23 @@ bool is_read_at_once(const Copy& copy, const StreamState& stream) {
 
 void put(const Copy& copy, beeline::Stream& stream) { stream.copy(copy.to, copy.from, copy.bytes); }
 
-void enqueue(const Copy& copy, StreamState& stream) {
-  const Device device = stream.device().device();
-  if (!device.is_gpu() && copy.has_gpu())  // a GPU's stream copies, for which the host device's stream waits
+void enqueue(const Copy& copy, StreamState& stream);
+
+/// A copy on a host device's stream that a GPU's stream makes, also after a failure of the host device's.
+void enqueue_on_gpu(const Copy& copy, StreamState& stream) {
+  if (!copy.is_direct(copy.device()))  // buffers and other streams may have to be made, for which nothing may wait
     return stream.enqueue([&](beeline::Stream& on) {
       on.enqueue([to = copy.to, from = copy.from, bytes = copy.bytes] { hpe::copy(to, from, bytes); });
     });
+  StreamState& of_gpu = stream.stream_beside(Runtime::get().state_of(copy.device()));
+  of_gpu.wait_for(stream);
+  enqueue(copy, of_gpu);
+  stream.wait_for(of_gpu);
+}
+
+void enqueue(const Copy& copy, StreamState& stream) {
+  const Device device = stream.device().device();
+  if (!device.is_gpu() && copy.has_gpu()) return enqueue_on_gpu(copy, stream);
   const bool is_direct = copy.is_direct(device);
   if (is_direct && device.is_gpu())
     return stream.enqueue_own(

@@ -105,6 +105,13 @@ void enqueue_copy(int gpu, void* stream, void* to, const void* from, std::size_t
   check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, static_cast<cudaStream_t>(stream)), "cudaMemcpyAsync");
 }
 
+void enqueue_wait(int gpu, void* stream, std::uint64_t* word, std::uint64_t value) {
+  const CurrentGpu current(gpu);
+  check(driver().stream_wait_value(static_cast<cudaStream_t>(stream), reinterpret_cast<CUdeviceptr>(word), value,
+                                   CU_STREAM_WAIT_VALUE_GEQ),
+        "cuStreamWaitValue64");
+}
+
 std::byte* allocate(int gpu, std::size_t bytes) {
   const CurrentGpu current(gpu);
   void* start = nullptr;

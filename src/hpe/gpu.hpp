@@ -4,6 +4,7 @@
 /// This layer's use of CUDA. Two implementations: cuda_gpu.cpp, and no_cuda_gpu.cpp without CUDA.
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -24,6 +25,9 @@ void on(int gpu, const std::function<void()>& call);
 
 /// Enqueues a copy between memory that the GPU reaches, none of it pageable, on `stream` (a cudaStream_t of the GPU).
 void enqueue_copy(int gpu, void* stream, void* to, const void* from, std::size_t bytes);
+
+/// Holds later work of `stream` (a cudaStream_t of the GPU) until `*word >= value`, in pinned memory.
+void enqueue_wait(int gpu, void* stream, std::uint64_t* word, std::uint64_t value);
 
 /// Memory of a GPU. Throws no_resource.
 [[nodiscard]] std::byte* allocate(int gpu, std::size_t bytes);

@@ -13,6 +13,7 @@ std::optional<Owner> owner_of(const void*) { return std::nullopt; }
 void on(int, const std::function<void()>&) { unavailable(); }
 bool is_current(int) { unavailable(); }
 void enqueue_copy(int, void*, void*, const void*, std::size_t) { unavailable(); }
+void enqueue_wait(int, void*, std::uint64_t*, std::uint64_t) { unavailable(); }
 std::byte* allocate(int, std::size_t) { unavailable(); }
 void free(int, std::byte*) noexcept {}
 std::string fault(int) { unavailable(); }

@@ -159,6 +159,15 @@ std::shared_ptr<AwaitedWord> StreamState::word_of(const void* storer) {
   return word;
 }
 
+void StreamState::hold_until(std::uint64_t* word, std::uint64_t value) {
+  enqueue_own([&](beeline::Stream& own) {
+    if (device_.device().is_gpu())
+      gpu::enqueue_wait(device_.device().index(), own.native(), word, value);
+    else
+      own.wait_signal(word, value);
+  });
+}
+
 void StreamState::wait_for_host(StreamState& other) {
   if (device_.device().is_gpu())
     refuse_captured(own(), "a wait for a host device's stream", "each run of the graph would wait for the same work");
@@ -181,6 +190,13 @@ void StreamState::wait_for_host(StreamState& other) {
                                       std::atomic_ref(*word->address()).load(std::memory_order_relaxed)));
     });
   });
+}
+
+StreamState& StreamState::stream_beside(DeviceState& gpu) {
+  const std::lock_guard lock(beside_mutex_);
+  std::unique_ptr<StreamState>& beside = beside_[gpu.device().index()];
+  if (beside == nullptr) beside = make(gpu, StreamPriority::normal);
+  return *beside;
 }
 
 namespace {

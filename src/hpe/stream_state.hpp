@@ -4,6 +4,7 @@
 /// What a stream of this layer consists of.
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -20,6 +21,14 @@
 #include "runtime/deadline.hpp"
 
 namespace beeline::hpe::detail {
+
+struct LaneOfStream;
+
+/// What the transfers of files on one stream share.
+struct FilesOfStream {
+  std::mutex mutex;  ///< held while a transfer is enqueued
+  std::weak_ptr<LaneOfStream> lane;
+};
 
 class StreamState {
  public:
@@ -54,10 +63,19 @@ class StreamState {
   }
   /// As `Stream::wait_for`.
   void wait_for(StreamState& other);
+  /// Of a host device's stream: a stream of the GPU that carries out this stream's work there. That work is enqueued at
+  /// once, between waits of the streams for each other: what is given to a GPU while another of its streams waits for
+  /// this stream might not begin before that wait ends.
+  [[nodiscard]] StreamState& stream_beside(DeviceState& gpu);
   /// An event of the device, for one record of this stream.
   [[nodiscard]] std::shared_ptr<Event> take_event() { return IdleEvents::take(events_, *own_); }
-  /// The word for which this stream waits, and which `storer` stores.
+  /// The word for which this stream waits, and which `storer`, another stream, stores.
   [[nodiscard]] std::shared_ptr<AwaitedWord> word_of(const void* storer);
+
+  /// Holds later work until `*word >= value`. The caller has to end the wait in any case: unlike those of
+  /// `beeline::Stream::wait_signal`, `~StreamState` does not end it.
+  void hold_until(std::uint64_t* word, std::uint64_t value);
+  [[nodiscard]] FilesOfStream& files() { return files_; }
 
   [[nodiscard]] bool is_done();
   void synchronize(const Waiting& waiting);
@@ -91,6 +109,9 @@ class StreamState {
   beeline::Stream* const own_;
   const std::shared_ptr<IdleEvents> events_ = std::make_shared<IdleEvents>();
   AwaitedWords words_;  ///< that other streams store
+  FilesOfStream files_;
+  std::mutex beside_mutex_;
+  std::map<int, std::unique_ptr<StreamState>> beside_;  ///< [GPU] streams of a host device's stream
   // A forked process leaves the stream alone.
   const beeline::detail::ProcessOwned<beeline::Stream> stream_;  ///< wraps `own_`
 };

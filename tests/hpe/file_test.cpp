@@ -14,10 +14,8 @@
 #include "beeline/runtime/file_descriptor.hpp"
 #include "hpe/files/block_io.hpp"
 #include "hpe/files/block_plan.hpp"
-#include "hpe/files/lane.hpp"
 #include "tests/hpe/file_folder.hpp"
 #include "tests/hpe/memory_kinds.hpp"
-#include "tests/support/errors.hpp"
 #include "tests/support/ranks.hpp"
 
 namespace beeline_test::file_tests {
@@ -113,67 +111,6 @@ TEST(Files, WriteMakesAFile) {
   EXPECT_EQ(content_of(folder / "new"), expected);
   write_file(folder / "empty", nullptr, 0);
   EXPECT_EQ(std::filesystem::file_size(folder / "empty"), 0u);
-}
-
-TEST(Files, OnStreamsOfEachDevice) {
-  const FileFolder folder;
-  const std::vector<std::byte> content = test_bytes(3 * mib + 5, 6);
-  make_file(folder / "from", content);
-  std::vector<Device> devices = Device::all(2);
-  devices.push_back(Device::host(3));
-  for (const Device device : devices) {
-    Stream stream(device);
-    const DeviceMemory first(device, content.size()), second(device, content.size());
-    stream.fill(first.data(), 7, content.size());
-    read_file(folder / "from", first.data(), content.size(), stream);
-    copy(second.data(), first.data(), content.size(), stream);
-    stream.fill(first.data(), 9, content.size());
-    write_file(folder / "to", second.data(), content.size(), stream);
-    stream.fill(second.data(), 9, content.size());
-    stream.synchronize();
-    EXPECT_EQ(content_of(folder / "to"), content) << device.name();
-    std::filesystem::remove(folder / "to");
-  }
-}
-
-/// While a GPU's stream waits for a transfer, CUDA frees no pinned memory, and may hold up the transfer.
-TEST(Files, BuffersAreFreedWhenNoStreamWaits) {
-  using beeline::hpe::detail::UnusedBuffers;
-  int freed = 0;
-  const auto buffers = [&] { return std::shared_ptr<void>(&freed, [](void* count) { ++*static_cast<int*>(count); }); };
-  {
-    const UnusedBuffers::Kept first;
-    {
-      const UnusedBuffers::Kept second;
-      UnusedBuffers::add(buffers());
-    }
-    UnusedBuffers::add(buffers());
-    EXPECT_EQ(freed, 0);
-  }
-  EXPECT_EQ(freed, 2);
-  UnusedBuffers::add(buffers());
-  EXPECT_EQ(freed, 3);
-}
-
-TEST(Files, VariantsOnStreams) {
-  const FileFolder folder;
-  const std::vector<std::byte> content = test_bytes(3 * mib + 5, 8);
-  make_file(folder / "from", content);
-  for (const FileVariant variant : {FileVariant::user, FileVariant::pinned, FileVariant::double_buffered}) {
-    const Device device = Device::all(1).front();
-    Stream stream(device);
-    const DeviceMemory memory(device, content.size());
-    if (device.is_gpu()) {
-      check_error(beeline::Status::unavailable, {name(variant), "automatic"},
-                  [&] { read_file(folder / "from", memory.data(), content.size(), stream, {.variant = variant}); });
-      continue;
-    }
-    read_file(folder / "from", memory.data(), content.size(), stream, {.variant = variant});
-    write_file(folder / "to", memory.data(), content.size(), stream, {.variant = variant});
-    stream.synchronize();
-    EXPECT_EQ(content_of(folder / "to"), content) << name(variant);
-    std::filesystem::remove(folder / "to");
-  }
 }
 
 TEST(Files, ObjectsOfEachProtocol) {

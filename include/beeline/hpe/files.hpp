@@ -75,7 +75,8 @@ std::size_t write_file(const std::filesystem::path& path, const void* from, std:
 /// Asynchronous: `to` must remain until the stream has passed the call. Checks file, memory and sizes during the call;
 /// what fails later is thrown by the stream's next `synchronize` or `is_done`. The file is opened by the call, so that
 /// it may be renamed or removed afterwards. Throws unavailable while a graph captures the stream, and on a GPU's stream
-/// for variants other than `automatic`.
+/// for variants other than `automatic`. On a GPU's stream blocks are longer, at least a 128th of the range up to 64
+/// MiB; after a failure parts of `to` may hold any bytes; an object is acquired during the call.
 void read_file(const std::filesystem::path& path, void* to, std::size_t bytes, Stream& stream,
                const FileOptions& options = {});
 /// As `write_file`, in the order of `stream`; see above. The file is made and its room reserved during the call.

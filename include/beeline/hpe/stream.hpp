@@ -55,7 +55,8 @@ class Stream {
   /// Holds later work of this stream until the work that is now in `other`, of any device, has ended, with or without
   /// failures. Asynchronous. The wait of a host device's stream fails at BEELINE_STREAM_DEADLINE_S: later work is
   /// skipped, and the next `synchronize` throws deadline. A GPU's stream waits for a host device's without a deadline:
-  /// `synchronize` throws deadline meanwhile, and the destructor of the waiting stream ends the wait. Throws
+  /// `synchronize` throws deadline meanwhile, and the destructor of the waiting stream ends the wait. What it waits for
+  /// must not begin to use a GPU meanwhile, which may wait for this stream (docs/files.md names what does). Throws
   /// unavailable if a device does not work, and if a GPU's stream that is captured would wait for a host device's.
   void wait_for(Stream& other);
 

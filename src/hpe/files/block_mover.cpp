@@ -62,10 +62,14 @@ void BlockMover::run() {
 /// Takes the first idle slots: where few calls are in flight, few buffers are in use, which stay in the CPU's caches.
 void BlockMover::start_blocks() {
   for (unsigned i = 0; i < slots_.size() && next_block_ < plan_.count(); ++i) {
-    if (slots_[i].stage != Stage::idle) continue;
+    const auto index = parts_.in_turn ? static_cast<unsigned>(next_block_ % slots_.size()) : i;
+    if (slots_[index].stage != Stage::idle) {
+      if (parts_.in_turn) break;
+      continue;
+    }
     const Slot next = next_slot();
     if (reads() && !may_call(next)) break;
-    begin(i, next);
+    begin(index, next);
   }
 }
 

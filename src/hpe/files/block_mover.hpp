@@ -27,6 +27,7 @@ struct MoverParts {
   unsigned calls;            ///< calls past the page cache in flight; at most `slots`
   unsigned cached_calls;     ///< calls through it, which take the time of a core each; at most `slots`
   bool in_place;             ///< blocks that are aligned, or go through the cache, need no buffer
+  bool in_turn = false;      ///< block i goes through slot i modulo `slots`, as the copies expect
 };
 
 /// A block goes through a slot. Of a read: a call of the file system, then a copy; of a write: a copy, then a call.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Threads that carry out transfers of files for GPUs' streams, whose own callbacks may not use CUDA.
+/// Threads that carry out transfers of files for GPUs' streams, whose own callbacks would hold up those of other
+/// streams.
 
 #include <functional>
 

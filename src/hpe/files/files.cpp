@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <functional>
 #include <memory>
+#include <utility>
 
 #include "beeline/core/error.hpp"
 #include "hpe/files/block_io.hpp"
@@ -23,15 +25,21 @@ void put_on_stream(const std::filesystem::path& path, detail::FileDirection dire
   require(stream.state().own().capture() == 0, Status::unavailable,
           "a transfer of a file cannot become part of a graph: a graph repeats its work, and a file is opened once");
   if (stream.device().is_gpu() && options.variant != FileVariant::automatic)
-    throw Error(Status::unavailable,
-                fmt::format("the variant {} on a stream of {}: its buffers would be made and freed while the stream "
-                            "waits, which CUDA does not do before that wait ends; use the variant automatic",
-                            name(options.variant), stream.device().name()));
+    throw Error(
+        Status::unavailable,
+        fmt::format("the variant {} on a stream of {}: it would use the GPU while the stream waits for it, which "
+                    "CUDA may not permit before that wait ends; use the variant automatic",
+                    name(options.variant), stream.device().name()));
   auto transfer = std::make_shared<detail::FileTransfer>(path, direction, bytes_at(memory), bytes, options);
+  const bool stages = !transfer->has_no_copies();
   if (stream.device().is_gpu())
-    detail::run_on_gpu_stream(std::move(transfer), stream);
-  else
-    stream.enqueue([transfer = std::move(transfer)] { transfer->run(); });
+    return stream.enqueue(detail::run_on_gpu_stream(std::move(transfer), stream.state(), stages));
+  if (!transfer->is_on_gpu() || options.variant != FileVariant::automatic)
+    return stream.enqueue([transfer = std::move(transfer)] { transfer->run(); });
+  detail::StreamState& of_gpu = stream.state().stream_beside(detail::Runtime::get().state_of(transfer->device()));
+  std::function<void()> report = detail::run_on_gpu_stream(std::move(transfer), of_gpu, stages, &stream.state());
+  stream.state().wait_for(of_gpu);
+  stream.enqueue(std::move(report));
 }
 
 }  // namespace

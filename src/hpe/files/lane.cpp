@@ -16,7 +16,6 @@ struct IdleLanes {
   std::mutex mutex;
   std::uint32_t depth = beeline::detail::fork_depth();
   std::vector<std::unique_ptr<FileLane>> lanes;
-  std::size_t taken = 0;
 
   static IdleLanes& of_process() {
     static IdleLanes& idle = *new IdleLanes;  // transfers may end after static objects
@@ -28,7 +27,6 @@ struct IdleLanes {
     depth = beeline::detail::fork_depth();
     for (auto& lane : lanes) static_cast<void>(lane.release());
     lanes.clear();
-    taken = 0;
   }
 };
 
@@ -45,9 +43,9 @@ struct Unused {
     static Unused& unused = *new Unused;  // transfers may end after static objects
     return unused;
   }
-  /// The caller holds the mutex, so that no stream begins to wait meanwhile.
-  void free_if_possible() {
-    if (waits == 0) buffers.clear();
+  /// What the caller frees, without the mutex, for which other calls would wait as long as CUDA does.
+  [[nodiscard]] std::vector<std::shared_ptr<void>> take_if_possible() {
+    return waits == 0 ? std::exchange(buffers, {}) : std::vector<std::shared_ptr<void>>();
   }
 };
 
@@ -55,9 +53,10 @@ struct Unused {
 
 void UnusedBuffers::add(std::shared_ptr<void> buffers) {
   Unused& unused = Unused::of_process();
+  std::vector<std::shared_ptr<void>> freed;
   const std::lock_guard lock(unused.mutex);
   unused.buffers.push_back(std::move(buffers));
-  unused.free_if_possible();
+  freed = unused.take_if_possible();
 }
 
 UnusedBuffers::Kept::Kept() {
@@ -68,9 +67,10 @@ UnusedBuffers::Kept::Kept() {
 
 UnusedBuffers::Kept::~Kept() {
   Unused& unused = Unused::of_process();
+  std::vector<std::shared_ptr<void>> freed;
   const std::lock_guard lock(unused.mutex);
   --unused.waits;
-  unused.free_if_possible();
+  freed = unused.take_if_possible();
 }
 
 void FileLane::leave_pinned() {
@@ -102,13 +102,10 @@ TakenLane::TakenLane() : is_kept_(true) {
     if (!idle.lanes.empty()) {
       lane_ = std::move(idle.lanes.back());
       idle.lanes.pop_back();
-      ++idle.taken;
       return;
     }
   }
   lane_ = std::make_unique<FileLane>(make_block_io(FileLane::most_calls));
-  const std::lock_guard lock(idle.mutex);
-  ++idle.taken;
 }
 
 TakenLane::~TakenLane() {
@@ -116,14 +113,15 @@ TakenLane::~TakenLane() {
   IdleLanes& idle = IdleLanes::of_process();
   const std::lock_guard lock(idle.mutex);
   idle.leave_to_parent();
-  if (idle.taken > 0) --idle.taken;  // 0: in a forked process, whose parent has taken the lane
-  if (lane_ != nullptr && idle.lanes.size() < IdleLanes::most) idle.lanes.push_back(std::move(lane_));
+  if (lane_ != nullptr) idle.lanes.push_back(std::move(lane_));  // CUDA's threads, which may not free it, end here, too
 }
 
-bool TakenLane::are_scarce() {
+void TakenLane::free_surplus() {
+  std::vector<std::unique_ptr<FileLane>> surplus;
   IdleLanes& idle = IdleLanes::of_process();
   const std::lock_guard lock(idle.mutex);
-  return idle.taken >= IdleLanes::most;
+  idle.leave_to_parent();
+  for (; idle.lanes.size() > IdleLanes::most; idle.lanes.pop_back()) surplus.push_back(std::move(idle.lanes.back()));
 }
 
 }  // namespace beeline::hpe::detail

@@ -16,9 +16,9 @@
 
 namespace beeline::hpe::detail {
 
-/// Pinned buffers that no transfer uses any more. CUDA frees such memory once the work of the GPUs' streams has ended,
-/// and may hold up the calls of other threads until then. A stream that waits for a transfer waits for such calls, so
-/// nothing is freed meanwhile.
+/// Pinned buffers that no transfer uses any more. CUDA frees such memory once the work of the GPUs' streams has ended.
+/// A call that puts a transfer on a stream would wait for earlier transfers, so nothing is freed while a stream may
+/// wait for one.
 class UnusedBuffers {
  public:
   /// Frees the buffers, now or when no stream waits.
@@ -68,8 +68,8 @@ class TakenLane {
   ~TakenLane();
   TakenLane(const TakenLane&) = delete;
   TakenLane& operator=(const TakenLane&) = delete;
-  /// Whether transfers hold as many lanes as are kept for reuse.
-  [[nodiscard]] static bool are_scarce();
+  /// Frees idle lanes beyond those that are kept for reuse. CUDA may wait for work of streams meanwhile.
+  static void free_surplus();
   [[nodiscard]] FileLane& get() const { return *lane_; }
   /// Its calls or copies have not ended: it is used no more, and stays for ever.
   void leave() { static_cast<void>(lane_.release()); }

@@ -29,6 +29,9 @@ unsigned default_cached_calls() {
 }
 /// Buffers beyond those of the file system's calls, so that calls and copies overlap.
 constexpr unsigned copied_beside = 2;
+/// Operations of a stream are few: CUDA takes about a thousand before a call waits for the GPU.
+constexpr std::size_t most_blocks_in_turn = 128, longest_block_in_turn = 64 * mib;
+constexpr std::size_t most_bytes_in_turn = 64 * mib, least_slots_in_turn = 3;
 
 /// Blocks of 256 KiB to 1 MiB, in place to 4 MiB: shorter ones cost more calls, longer buffers fall out of the
 /// second-level cache.
@@ -36,10 +39,10 @@ std::size_t default_block_bytes(std::size_t bytes, bool in_place) {
   return std::clamp(std::bit_floor(std::max<std::size_t>(bytes / 8, 1)), 256 * kib, (in_place ? 4 : 1) * mib);
 }
 
-///   alignment  of the result
-std::size_t block_bytes_of(const FileOptions& options, std::size_t usual, std::size_t alignment) {
-  const std::size_t wanted = options.block_bytes == 0 ? usual : options.block_bytes;
-  return (wanted + alignment - 1) / alignment * alignment;
+///   alignment  of the result; 0: none
+std::size_t block_bytes_of(const FileOptions& options, std::size_t usual, std::size_t least, std::size_t alignment) {
+  const std::size_t wanted = std::max(options.block_bytes == 0 ? usual : options.block_bytes, least);
+  return alignment == 0 ? wanted : (wanted + alignment - 1) / alignment * alignment;
 }
 
 std::size_t whole_pages(std::size_t bytes) { return (bytes + 4095) / 4096 * 4096; }
@@ -114,7 +117,9 @@ FileMemory checked_memory(std::byte* address, std::size_t bytes) {
 FileTransfer::FileTransfer(const std::filesystem::path& path, FileDirection direction, std::byte* memory,
                            std::size_t bytes, const FileOptions& options)
     : options_(checked_options(options)), memory_(checked_memory(memory, bytes)),
-      file_(path, direction, {options.offset, bytes}, access_of(options, direction, bytes)) {}
+      file_(path, direction, {options.offset, bytes}, access_of(options, direction, bytes)) {
+  TakenLane::free_surplus();
+}
 
 void FileTransfer::run() {
   if (file_.range().bytes > 0) {
@@ -128,25 +133,51 @@ void FileTransfer::run() {
   file_.keep();
 }
 
-/// How the variant `automatic` moves the bytes.
-struct FileTransfer::Automatic {
-  BlockPlan plan;
-  unsigned calls, cached_calls;
-  bool in_place;
-  [[nodiscard]] unsigned slots() const { return std::max(calls, cached_calls) + copied_beside; }
-  [[nodiscard]] std::size_t buffer_bytes() const { return whole_pages(plan.largest_block()); }
-};
-
-FileTransfer::Automatic FileTransfer::automatic() const {
+Proceeding FileTransfer::automatic(std::size_t least_block_bytes) const {
   const unsigned in_flight = options_.blocks_in_flight;
   const std::size_t alignment = file_.direct() < 0 ? 0 : file_.offset_alignment();
   const bool in_place = memory_.is_of_host();
-  const std::size_t block_bytes =
-      block_bytes_of(options_, default_block_bytes(file_.range().bytes, in_place), std::max<std::size_t>(alignment, 1));
-  return {.plan = BlockPlan(file_.range(), block_bytes, alignment),
-          .calls = in_flight == 0 ? default_calls : in_flight,
-          .cached_calls = in_flight == 0 ? default_cached_calls() : in_flight,
+  const std::size_t usual = default_block_bytes(file_.range().bytes, in_place);
+  const BlockPlan plan(file_.range(), block_bytes_of(options_, usual, least_block_bytes, alignment), alignment);
+  const unsigned calls = in_flight == 0 ? default_calls : in_flight;
+  const unsigned cached_calls = in_flight == 0 ? default_cached_calls() : in_flight;
+  return {.plan = plan,
+          .slots = std::max(calls, cached_calls) + copied_beside,
+          .calls = calls,
+          .cached_calls = cached_calls,
+          .buffer_bytes = whole_pages(plan.largest_block()),
           .in_place = in_place};
+}
+
+Proceeding FileTransfer::in_turn() const {
+  Proceeding how = automatic(std::min(file_.range().bytes / most_blocks_in_turn, longest_block_in_turn));
+  const std::size_t fitting = std::max(least_slots_in_turn, most_bytes_in_turn / how.buffer_bytes);
+  how.slots = static_cast<unsigned>(std::min({std::size_t{how.slots}, fitting, how.plan.count()}));
+  how.calls = std::min(how.calls, how.slots);
+  how.cached_calls = std::min(how.cached_calls, how.slots);
+  how.in_place = false;
+  return how;
+}
+
+void FileTransfer::run_in_turn(const Proceeding& how, FileLane& lane, StagedCopies& copies,
+                               const std::function<void()>& leave) {
+  MoverParts parts = parts_of(how, lane, copies);
+  parts.in_turn = true;
+  move(parts, how.plan, leave);
+  file_.keep();
+}
+
+MoverParts FileTransfer::parts_of(const Proceeding& how, FileLane& lane, StagedCopies& copies) {
+  return {.file = file_,
+          .io = lane.io(),
+          .copies = copies,
+          .memory = memory_.address,
+          .buffers = lane.buffers(how.slots * how.buffer_bytes, !memory_.is_of_host()),
+          .buffer_bytes = how.buffer_bytes,
+          .slots = how.slots,
+          .calls = how.calls,
+          .cached_calls = how.cached_calls,
+          .in_place = how.in_place};
 }
 
 FileTransfer::~FileTransfer() = default;
@@ -159,32 +190,13 @@ TakenLane& FileTransfer::taken_lane() {
   return *lane_;
 }
 
-void FileTransfer::prepare() {
-  if (file_.range().bytes == 0 || may_use_gds()) return;
-  if (TakenLane::are_scarce()) return;  // many transfers wait for their turn, and not all may have buffers
-  const Automatic how = automatic();
-  FileLane& lane = taken_lane().get();
-  static_cast<void>(lane.buffers(how.slots() * how.buffer_bytes(), !how.in_place));
-  if (!how.in_place) static_cast<void>(lane.stream(memory_.owner.device));
-}
-
 void FileTransfer::run_automatic() {
-  const Automatic how = automatic();
+  const Proceeding how = automatic(0);
   if (may_use_gds())
     if (std::unique_ptr<BlockIo> io = make_gds_io(file_, how.calls)) return run_by_gds(std::move(io), how.calls);
   TakenLane& lane = taken_lane();
-  const std::unique_ptr<StagedCopies> copies = copies_for(memory_, lane.get(), how.slots());
-  const MoverParts parts{.file = file_,
-                         .io = lane.get().io(),
-                         .copies = *copies,
-                         .memory = memory_.address,
-                         .buffers = lane.get().buffers(how.slots() * how.buffer_bytes(), !how.in_place),
-                         .buffer_bytes = how.buffer_bytes(),
-                         .slots = how.slots(),
-                         .calls = how.calls,
-                         .cached_calls = how.cached_calls,
-                         .in_place = how.in_place};
-  move(parts, how.plan, [&] { lane.leave(); });
+  const std::unique_ptr<StagedCopies> copies = copies_for(memory_, lane.get(), how.slots);
+  move(parts_of(how, lane.get(), *copies), how.plan, [&] { lane.leave(); });
 }
 
 bool FileTransfer::may_use_gds() const {
@@ -193,7 +205,8 @@ bool FileTransfer::may_use_gds() const {
 }
 
 void FileTransfer::run_by_gds(std::unique_ptr<BlockIo> io, unsigned calls) {
-  const BlockPlan plan(file_.range(), block_bytes_of(options_, default_block_bytes(file_.range().bytes, true), 1), 0);
+  const BlockPlan plan(file_.range(), block_bytes_of(options_, default_block_bytes(file_.range().bytes, true), 0, 0),
+                       0);
   const std::unique_ptr<StagedCopies> none = make_host_copies();
   const MoverParts parts{.file = file_,
                          .io = *io,
@@ -213,7 +226,7 @@ void FileTransfer::run_by_hand() {
   const bool is_double = options_.variant == FileVariant::double_buffered;
   const std::size_t bytes = file_.range().bytes;
   const std::size_t block =
-      is_double ? std::min(block_bytes_of(options_, default_block_bytes(bytes, false), 1), bytes) : bytes;
+      is_double ? std::min(block_bytes_of(options_, default_block_bytes(bytes, false), 0, 0), bytes) : bytes;
   const std::size_t buffer_bytes = whole_pages(block);
   const unsigned slots = is_double ? 2 : 1;
   TakenLane& lane = taken_lane();

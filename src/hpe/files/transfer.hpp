@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "beeline/hpe/files.hpp"
 #include "beeline/hpe/memory.hpp"
@@ -26,7 +27,16 @@ struct FileMemory {
 /// for memory of a device that does not work.
 [[nodiscard]] FileMemory checked_memory(std::byte* address, std::size_t bytes);
 
+class FileLane;
 class TakenLane;
+
+/// How a transfer of the variant `automatic` proceeds.
+struct Proceeding {
+  BlockPlan plan;
+  unsigned slots, calls, cached_calls;  ///< as in `MoverParts`
+  std::size_t buffer_bytes;
+  bool in_place;
+};
 
 class FileTransfer {
  public:
@@ -36,15 +46,29 @@ class FileTransfer {
   ~FileTransfer();
   FileTransfer(const FileTransfer&) = delete;
   FileTransfer& operator=(const FileTransfer&) = delete;
-  /// Makes the buffers and the stream that `run` would make otherwise (`automatic`). While a GPU's stream waits for the
-  /// transfer, CUDA might not make them before that wait ends.
-  void prepare();
   /// Moves the bytes. Called once.
   void run();
+  /// Whether calls of the file system reach the memory, so that `run` uses no device; or there is nothing to move.
+  [[nodiscard]] bool has_no_copies() const { return file_.range().bytes == 0 || memory_.is_of_host(); }
+  /// Whether the bytes are in memory of a GPU, which is no object's.
+  [[nodiscard]] bool is_on_gpu() const {
+    return memory_.owner.device.is_gpu() &&
+           (memory_.owner.memory == Memory::device || memory_.owner.memory == Memory::managed);
+  }
+  [[nodiscard]] Device device() const { return memory_.owner.device; }
+  /// How `run_in_turn` moves the bytes: in few blocks, for each of which a stream holds several operations.
+  [[nodiscard]] Proceeding in_turn() const;
+  /// As `run`, through the given buffers and in the order of blocks, by copies that were prepared for that.
+  ///   leave  called if calls cannot be ended: keeps the lane for ever
+  void run_in_turn(const Proceeding& how, FileLane& lane, StagedCopies& copies, const std::function<void()>& leave);
+  [[nodiscard]] std::byte* memory() const { return memory_.address; }
+  [[nodiscard]] FileDirection direction() const { return file_.direction(); }
+  [[nodiscard]] std::string text() const { return file_.text(); }
 
  private:
-  struct Automatic;
-  [[nodiscard]] Automatic automatic() const;
+  ///   least_block_bytes  of blocks, if the caller has not chosen longer ones
+  [[nodiscard]] Proceeding automatic(std::size_t least_block_bytes) const;
+  [[nodiscard]] MoverParts parts_of(const Proceeding& how, FileLane& lane, StagedCopies& copies);
   [[nodiscard]] TakenLane& taken_lane();
   void run_automatic();
   [[nodiscard]] bool may_use_gds() const;

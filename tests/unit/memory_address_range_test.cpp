@@ -4,12 +4,19 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdint>
 #include <cstring>
+#include <initializer_list>
+#include <memory>
 #include <mutex>
+#include <string_view>
 #include <thread>
 
 #include "beeline/core/error.hpp"
+#include "beeline/runtime/bootstrap.hpp"
 #include "memory/address_range.hpp"
+#include "memory/node_memory.hpp"
+#include "tests/support/errors.hpp"
 
 namespace beeline {
 
@@ -28,6 +35,36 @@ TEST(AddressRange, OwnersFollowFromAddresses) {
   EXPECT_EQ(-1, range.owner_of(range.base() - 1));
   EXPECT_EQ(-1, range.owner_of(range.base() + 3 * layout.slot_bytes()));
   EXPECT_EQ(-1, range.owner_of(nullptr));
+}
+
+constexpr std::size_t gibibyte = std::size_t{1} << 30;
+
+/// One to eight ranks have heaps of all the memory of a card of 141 GB with the shift that is the default.
+TEST(SlotShift, FollowsLargeHeaps) {
+  for (const int ranks : {1, 2, 8, 64}) {
+    EXPECT_EQ(38u, fitted_slot_shift({38, 64 * gibibyte, gibibyte}, ranks));
+    EXPECT_EQ(39u, fitted_slot_shift({38, 64 * gibibyte + 1, gibibyte}, ranks));
+    EXPECT_EQ(40u, fitted_slot_shift({38, 141'000'000'000, gibibyte}, ranks));
+    EXPECT_EQ(39u, fitted_slot_shift({38, gibibyte, 32 * gibibyte + 1}, ranks)) << "a pinned heap";
+    EXPECT_EQ(40u, fitted_slot_shift({40, gibibyte, gibibyte}, ranks));
+    EXPECT_EQ(33u, fitted_slot_shift({32, gibibyte + 1, 4096}, ranks));
+    EXPECT_EQ(40u, fitted_slot_shift({32, SIZE_MAX, 4096}, ranks)) << "the largest, which NodeMemory refuses";
+  }
+  EXPECT_EQ(36u, fitted_slot_shift({38, gibibyte, gibibyte}, 1024));
+  EXPECT_EQ(36u, fitted_slot_shift({32, 64 * gibibyte, gibibyte}, 1024));
+}
+
+TEST(SlotShift, OfTooLargeHeapsIsRefused) {
+  const auto refused = [](const MemorySizes& sizes, std::initializer_list<std::string_view> words) {
+    const std::unique_ptr<Bootstrap> bootstrap = make_single_bootstrap();
+    beeline_test::check_error(Status::invalid_argument, words,
+                              [&] { const NodeMemory memory(*bootstrap, 1, {MemoryMember{}}, sizes, deadline_ns); });
+  };
+  refused({40, 256 * gibibyte + 1, 4096},
+          {"a symmetric heap of 274877906945 bytes", "a quarter of a slot of 2^40 bytes, which is 274877906944 bytes",
+           "lower BEELINE_HEAP_BYTES"});
+  refused({36, 4096, 8 * gibibyte + 1}, {"a pinned heap of 8589934593 bytes", "an eighth of a slot of 2^36 bytes",
+                                         "lower BEELINE_PINNED_HEAP_BYTES, or start fewer ranks"});
 }
 
 /// A user that takes its lock again at once does not keep out a thread that unmaps; nothing is unmapped while it works.

@@ -79,6 +79,24 @@ TEST_F(ServiceBlock, DoesWordsInTheirOrder) {
   EXPECT_EQ(3u, served_.deepest);
 }
 
+/// Kernels of several GPUs have no atomics in host memory, here the upper half: a thread of the host changes its words.
+TEST_F(ServiceBlock, HandsOverAtomicsThatKernelsLack) {
+  context_.guarded_offsets = bytes / 2;
+  std::uint64_t* const guarded = memory_.data() + bytes / 16;
+  ASSERT_EQ(Status::ok, post_atomic(context_, Verb::add, memory_.data(), 3, 0, queue()));
+  ASSERT_EQ(Status::ok, post_signal(Thread{}, context_, guarded + 1, 7, 0, queue()));
+  ASSERT_EQ(Status::ok, post_atomic(context_, Verb::add, guarded, 3, 0, queue()));
+  EXPECT_TRUE(lease(5));
+  EXPECT_EQ(3u, memory_[0]);
+  EXPECT_EQ(7u, guarded[1]);
+  EXPECT_EQ(0u, guarded[0]);
+  EXPECT_EQ(3u, handed_.command.sequence);
+  EXPECT_EQ(Verb::add, handed_.command.verb);
+  answer(false);
+  EXPECT_FALSE(lease(5));
+  EXPECT_EQ(Status::ok, is_quiet());
+}
+
 /// Words travel in the command; larger puts are moved, and their signals follow.
 TEST_F(ServiceBlock, DoesPutsWithTheirSignals) {
   std::uint64_t* const signal = memory_.data() + bytes / 8 - 1;

@@ -306,7 +306,7 @@ bool RemoteReceiver::do_command(const NetworkMessage& message, const CommandTarg
     return false;
   }
   if (payload.is_placed) return true;
-  if (peers_.staging() != nullptr && !peers_.staging()->is_for_cpu_now(rows))
+  if (peers_.staging() != nullptr && !peers_.staging()->is_for_cpu_now(command, rows))
     return stage_command(message, rows, std::move(payload));
   if (puts_rows(command)) {
     rows.unpack(payload.bytes.data());

@@ -32,6 +32,11 @@ class Staging {
   }
   /// Whether the CPU may read or change the rows now: no earlier change is in flight.
   [[nodiscard]] bool is_for_cpu_now(const Rows& rows) { return in_.is_idle() && is_for_cpu(rows); }
+  /// Whether the CPU may change the rows by this command now. Atomics are done where the rank's engine does them:
+  /// kernels of this node may do atomics on the same word.
+  [[nodiscard]] bool is_for_cpu_now(const Command& command, const Rows& rows) {
+    return (client_.cpu_changes_host_words || !has_shape<VerbShape::atomic>(command.verb)) && is_for_cpu_now(rows);
+  }
 
   /// Whether all changes of this rank's memory by the device are over.
   [[nodiscard]] bool has_settled() const { return in_.is_idle(); }

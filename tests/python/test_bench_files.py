@@ -48,6 +48,7 @@ def test_bad_options_are_refused() -> None:
         ("--memory", "disk", "valid: host, device"),
         ("--states", "cold,warm", "'warm'"),
         ("--methods", "cufile", "'cufile'"),
+        ("--folder", "/proc/none", "No such file or directory"),
     ):
         done = bench(option, value)
         assert done.returncode != 0

@@ -47,7 +47,8 @@ def files(
         str, typer.Option("--sizes", metavar="BYTES,..", help="Lengths of files, multiples of 4K.")
     ] = "1M,16M,256M",
     folder: Annotated[
-        Path | None, typer.Option("--folder", metavar="FOLDER", help="Where the files are [default: the system's].")
+        Path | None,
+        typer.Option("--folder", metavar="FOLDER", help="Where the files are.", show_default="of temporary files"),
     ] = None,
     memory: Annotated[str, typer.Option("--memory", metavar="KIND,..", help="Some of host, device.")] = "host,device",
     rounds: Annotated[int, typer.Option("--rounds", min=1, max=1000, help="Samples of a method in each turn.")] = 3,
@@ -67,7 +68,7 @@ def files(
     for length in lengths:
         if length % 4096:
             raise options.refusal("--sizes", f"{length} is no multiple of 4096")
-    with tempfile.TemporaryDirectory(dir=folder) as inside:
+    with new_folder(folder) as inside:
         show_environment(call, view, World(2, threads=True))
         found: dict[str, Event] = {}
         try:
@@ -79,6 +80,13 @@ def files(
         finally:  # also what was measured before a signal ended the command
             for one in found.values():
                 view.add(one)
+
+
+def new_folder(inside: Path | None) -> tempfile.TemporaryDirectory[str]:
+    try:
+        return tempfile.TemporaryDirectory(dir=inside)
+    except OSError as error:
+        raise options.refusal("--folder", f"no folder can be made in {inside}: {error.strerror}") from error
 
 
 @dataclass(frozen=True)

@@ -44,9 +44,12 @@ std::vector<Device> Device::gpus() {
 }
 
 std::vector<Device> Device::all(int host_devices) {
+  if (host_devices < 0 || host_devices > max_host_devices)
+    throw Error(Status::invalid_argument,
+                fmt::format("{} host devices: expected 0 to {}", host_devices, max_host_devices));
   std::vector<Device> found = gpus();
-  for (int index = 0; found.size() < static_cast<std::size_t>(host_devices) && Runtime::get().gpus().empty(); ++index)
-    found.push_back(host(index));
+  if (!found.empty()) return found;
+  for (int index = 0; index < host_devices; ++index) found.push_back(host(index));
   return found;
 }
 

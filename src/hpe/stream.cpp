@@ -13,6 +13,7 @@
 #include "beeline/core/log.hpp"
 #include "beeline/device/group.hpp"
 #include "beeline/device/signal.hpp"
+#include "core/exception_text.hpp"
 #include "hpe/exact_sleeps.hpp"
 #include "hpe/gpu.hpp"
 #include "hpe/stream_state.hpp"
@@ -48,10 +49,14 @@ StreamState::~StreamState() {
   }
   try {
     if (own_->capture() == 0) synchronize({});
-  } catch (const std::exception& error) {
-    if (device_.has_failed()) return;  // calls have said so
-    log(LogLevel::error, fmt::format("a stream of {} ends: {}", device_.device().name(), error.what()));
-    end_waits();
+  } catch (...) {                 // work may have thrown anything
+    if (!device_.has_failed()) {  // otherwise calls have said so
+      log(LogLevel::error,
+          fmt::format("a stream of {} ends: {}", device_.device().name(), beeline::detail::current_exception_text()));
+      end_waits();
+    }
+    // Its destructor would wait for the work without a deadline.
+    if (!device_.device().is_gpu() && !own_->drained()) static_cast<void>(stream_.release());
   }
 }
 
@@ -221,6 +226,7 @@ Stream::Stream(Stream&& other) noexcept = default;
 
 Device Stream::device() const { return state_->device().device(); }
 void Stream::enqueue(std::function<void()> work) {
+  require(work != nullptr, Status::invalid_argument, "a stream was given an empty function");
   state_->enqueue([&](beeline::Stream& stream) { stream.enqueue(std::move(work)); });
 }
 void Stream::wait_for(Stream& other) { state_->wait_for(*other.state_); }

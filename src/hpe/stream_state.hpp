@@ -113,7 +113,7 @@ class StreamState {
   std::mutex beside_mutex_;
   std::map<int, std::unique_ptr<StreamState>> beside_;  ///< [GPU] streams of a host device's stream
   // A forked process leaves the stream alone.
-  const beeline::detail::ProcessOwned<beeline::Stream> stream_;  ///< wraps `own_`
+  beeline::detail::ProcessOwned<beeline::Stream> stream_;  ///< wraps `own_`
 };
 
 /// A stream of a device for one blocking call, which no other call uses meanwhile.

@@ -37,6 +37,7 @@ TEST(Devices, Values) {
 TEST(Devices, ThatDoNotExistAreRefused) {
   check_error(Status::invalid_argument, {"host device 64", "0 to 63"}, [] { static_cast<void>(Device::host(64)); });
   check_error(Status::invalid_argument, {"host device -1"}, [] { static_cast<void>(Device::host(-1)); });
+  check_error(Status::invalid_argument, {"-3 host devices", "0 to 64"}, [] { static_cast<void>(Device::all(-3)); });
   check_error(Status::invalid_argument, {"GPU 99 is not here"}, [] { static_cast<void>(Device::gpu(99)); });
 }
 

@@ -181,6 +181,24 @@ TEST_P(ObjectsOfThreads, WritesAfterAHostAccessAreNoticed) {
   EXPECT_EQ(object[3 * words_of_block], 109u);
 }
 
+/// Threads that wait for one block go on together: what the library has noted of their accesses must not count against
+/// the launches that they make next.
+TEST_P(ObjectsOfThreads, LaunchAfterAccessesThatOthersWaitForToo) {
+  constexpr std::uint64_t threads = 8, rounds = 150;
+  Object<std::uint64_t> object(64 * words_of_block, options());
+  Stream stream(Device::host());
+  std::vector<std::thread> users;
+  for (std::uint64_t thread = 0; thread < threads; ++thread)
+    users.emplace_back([&, thread] {
+      for (std::uint64_t round = 0; round < rounds; ++round) {
+        for (std::size_t word = thread; word < object.size(); word += 8 * threads) object[word] += 1;
+        const DeviceAccess access(stream, {&object.state()});
+      }
+    });
+  for (std::thread& user : users) user.join();
+  for (std::uint64_t thread = 0; thread < threads; ++thread) ASSERT_EQ(object[thread], rounds) << thread;
+}
+
 /// Objects, streams and counts of the threads of a mix. The upper half of each word counts kernels, the lower half the
 /// CPU's additions.
 struct Mix {

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <filesystem>
+#include <thread>
 #include <vector>
 
 #include "beeline/hpe/files.hpp"
@@ -49,9 +51,25 @@ TEST_P(RangesOfObjects, EndWithTheObject) {
   is_access_refused(2 * block + 1, 0);
   is_access_refused(1, ~std::size_t{0});
   is_access_refused(0, 0);
+  check_error(Status::invalid_argument, {"elements of 0 bytes"},
+              [&] { const HostAccess access(object.state(), 0, 1, 0, Access::read); });
+  check_error(Status::invalid_argument, {"nullptr"}, [&] { const DeviceAccess access(stream, {nullptr}); });
   stream.synchronize();
   for (const Object<char>* each : {&object, &next})
     EXPECT_EQ(std::count(each->begin(), each->end(), 0), static_cast<std::ptrdiff_t>(2 * block));
+}
+
+TEST(DeadlinesOfObjects, AreMoreThanNothing) {
+  const auto with = [](std::chrono::nanoseconds deadline) { return small_blocks(Protocol::protection, deadline); };
+  for (const std::chrono::nanoseconds none : {std::chrono::nanoseconds(0), std::chrono::nanoseconds(-1)})
+    check_error(Status::invalid_argument, {"deadline of", "more than 0"}, [&] { Object<char>(1, with(none)); });
+  Object<char> object(1, with(std::chrono::nanoseconds::max()));  // added to a clock, it must not be in the past
+  Stream stream(Device::host());
+  run_on(stream, object, [](char* all, std::size_t) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    all[0] = 'k';
+  });
+  EXPECT_EQ(object[0], 'k');
 }
 
 /// The last case that uses this device: it stays lost.

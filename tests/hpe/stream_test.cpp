@@ -2,10 +2,12 @@
 #include "beeline/hpe/stream.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdlib>
 #include <memory>
 #include <stdexcept>
 #include <thread>
@@ -160,6 +162,33 @@ TEST(Streams, FailuresAreThrownOnce) {
   stream.enqueue([&] { was_run = true; });
   EXPECT_THROW(stream.synchronize(), std::runtime_error);
   EXPECT_FALSE(was_run);
+  stream.synchronize();
+}
+
+/// Work may throw anything, and need not end: a destructor neither ends the process nor waits for ever.
+TEST(Streams, EndWithWorkThatFailsOrStays) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        ::setenv("BEELINE_STREAM_DEADLINE_S", "0.05", 1);
+        ::alarm(20);
+        {
+          Stream(Device::host()).enqueue([] { throw 42; });
+        }
+        static std::atomic<bool> may_end{false};
+        {
+          Stream(Device::host()).enqueue([] {
+            while (!may_end) std::this_thread::sleep_for(1ms);
+          });
+        }
+        std::_Exit(may_end ? 1 : 0);
+      },
+      testing::ExitedWithCode(0), "int(.|\n)*did not end within 0.05 s");
+}
+
+TEST(Streams, EmptyWorkIsRefused) {
+  Stream stream(Device::host());
+  check_error(Status::invalid_argument, {"empty function"}, [&] { stream.enqueue(nullptr); });
   stream.synchronize();
 }
 

@@ -21,7 +21,8 @@ namespace beeline::hpe {
 /// nobody, a range with a page that is not mapped, and one that goes beyond its allocation, where that is known;
 /// unavailable if a device does not work; deadline, after which the copy may still go on. Blocking copies of pageable
 /// memory to and from GPUs are CUDA's own, which do not end at a deadline; the check of pageable memory takes two
-/// system calls. Call it by its qualified name: an unqualified call with pointers to std::byte means std::copy.
+/// system calls, and does not see pages that are mapped without the permission that the copy needs. Call it by its
+/// qualified name: an unqualified call with pointers to std::byte means std::copy.
 /// Source: seed 001, virtual peer DMA.
 void copy(void* to, const void* from, std::size_t bytes, const Waiting& waiting = {});
 

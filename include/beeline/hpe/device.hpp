@@ -40,7 +40,7 @@ class Device {
   [[nodiscard]] static Device host(int index = 0);
   /// The GPUs that this process sees, in the order of CUDA; empty without any.
   [[nodiscard]] static std::vector<Device> gpus();
-  /// `gpus()`; on a machine without GPUs the first `host_devices` host devices.
+  /// `gpus()`; on a machine without GPUs the first `host_devices` host devices, 0 to max_host_devices.
   [[nodiscard]] static std::vector<Device> all(int host_devices = 1);
   static constexpr int max_host_devices = 64;
 

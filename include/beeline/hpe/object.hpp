@@ -49,7 +49,7 @@ struct ObjectOptions {
   Hint hint = Hint::none;
   /// Bytes of a block, a power of two and at least a page; 0: 64 KiB, more for large objects.
   std::size_t block_bytes = 0;
-  /// The longest wait of a thread for an object; no value: BEELINE_STREAM_DEADLINE_S.
+  /// The longest wait of a thread for an object, more than 0; no value: BEELINE_STREAM_DEADLINE_S.
   std::optional<std::chrono::nanoseconds> deadline;
   /// Memory of `device` for its copy of the object, which is cleared, such as a rank's symmetric memory; it outlives
   /// the object. nullptr: memory of the object's own.
@@ -105,17 +105,18 @@ class ObjectMemory {
 /// Elements are zero at first.
 ///
 /// CPU threads order their accesses among themselves as for other memory. Kernels that use an object run one after the
-/// other, also on different streams. Threads must not block SIGSEGV. Under `protection`, system calls with the object's
-/// memory fail with EFAULT unless a `HostAccess` covers it. After `fork` the child has private copies of the blocks
-/// that the CPU held; accesses to others are faults.
+/// other, also on different streams. Threads must not block SIGSEGV, and handlers of signals must not access objects.
+/// Under `protection`, system calls with the object's memory fail with EFAULT unless a `HostAccess` covers it. After
+/// `fork` the child has the blocks that the CPU held: its stores to them are its own, but pages that it has not written
+/// also show later stores of the parent. Accesses to other blocks are faults.
 /// Source: seed 001, asymmetric distributed shared memory for many threads.
 template <class T>
 class Object {
   static_assert(std::is_trivially_copyable_v<T>, "objects are moved as bytes");
 
  public:
-  /// Throws invalid_argument (0 elements, a block size that is not allowed, managed memory on a host device),
-  /// no_resource with the limit that applies (memory, addresses, open files, vm.max_map_count), unavailable.
+  /// Throws invalid_argument (0 elements, a block size or deadline that is not allowed, managed memory on a host
+  /// device), no_resource with the limit that applies (memory, addresses, open files, vm.max_map_count), unavailable.
   explicit Object(std::size_t count, const ObjectOptions& options = {})
       : memory_((require(count <= SIZE_MAX / sizeof(T), Status::invalid_argument, "an object with too many elements"),
                  count * sizeof(T)),

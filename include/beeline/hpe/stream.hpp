@@ -39,7 +39,8 @@ class Stream {
   /// A stream over `native`, a cudaStream_t of `gpu` (nullptr: the legacy default stream), which still belongs to its
   /// owner, and outlives this object. Throws invalid_argument for a host device, and if `native` is of another GPU.
   [[nodiscard]] static Stream adopt(Device gpu, void* native);
-  /// Waits for the stream's work, at most for BEELINE_STREAM_DEADLINE_S. Failures that no call has reported are logged.
+  /// Waits for the stream's work, at most for BEELINE_STREAM_DEADLINE_S; work that has not ended then goes on. Failures
+  /// that no call has reported are logged.
   ~Stream();
   Stream(Stream&& other) noexcept;
   Stream& operator=(Stream&& other) = delete;
@@ -51,6 +52,7 @@ class Stream {
   void fill(void* to, unsigned char value, std::size_t bytes);
   /// Runs `work` on a CPU thread in the order of the stream; on a GPU's stream it must not call CUDA, and delays such
   /// work of other streams. An exception of `work` is thrown by the next `synchronize` or `is_done`. Asynchronous.
+  /// Throws invalid_argument for an empty function.
   void enqueue(std::function<void()> work);
   /// Holds later work of this stream until the work that is now in `other`, of any device, has ended, with or without
   /// failures. Asynchronous. The wait of a host device's stream fails at BEELINE_STREAM_DEADLINE_S: later work is

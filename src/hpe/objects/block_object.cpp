@@ -20,8 +20,10 @@ constexpr std::size_t most_bytes_ahead = std::size_t{8} << 20;
 /// Of blocks that were used after the kernel before, and so most of them will be: more than of a guess.
 constexpr std::size_t most_bytes_expected = std::size_t{64} << 20;
 
+/// Limited to 30 years, so that it can be added to a clock.
 std::int64_t deadline_of(const ObjectOptions& options) {
-  return options.deadline ? options.deadline->count() : Runtime::get().config().stream_deadline_ns;
+  const std::int64_t ns = options.deadline ? options.deadline->count() : Runtime::get().config().stream_deadline_ns;
+  return std::min(ns, std::int64_t{1'000'000'000'000'000'000});
 }
 
 /// One line for the process.
@@ -127,6 +129,7 @@ FaultResult BlockObject::resolve(const HostFault& fault) noexcept {
   try {
     const Held held(*this);
     if (is_closed_) return FaultResult::foreign;
+    if (view_->may_have_gone_on(fault.offset, fault.seen_ns)) return FaultResult::resolved;
     const std::size_t block = fault.offset / block_bytes_;
     const bool reads_shared = !fault.is_write && blocks_.is_on_host(block) && !kernels_write();
     if (!reads_shared && !uses_.are_over(blocks_)) {

@@ -29,7 +29,8 @@ namespace beeline::hpe::detail {
 struct HostFault {
   std::size_t offset;  ///< of the access, in bytes from the object's start
   bool is_write;
-  pid_t thread;  ///< by `gettid`
+  pid_t thread;                      ///< by `gettid`
+  std::int64_t seen_ns = INT64_MAX;  ///< by `now_ns`, before it was noticed; by default the thread surely waits
 };
 
 /// What became of a thread's access to an object.

@@ -25,11 +25,27 @@ namespace {
 
 std::atomic<std::uint32_t> lookups{0};
 
-/// The handlers that were there before ours: at the first installation, and at the latest. Written under a mutex before
-/// our handler is installed, and read by our handler.
+/// A handler that was there before ours. Written under a mutex before our handler is installed, which reads it.
+struct EarlierHandler {
+  struct sigaction action {};
+  std::atomic<bool> is_used_up{false};  ///< it is for one signal (SA_RESETHAND), and has had it
+
+  void set(const struct sigaction& now) {
+    action = now;
+    is_used_up.store(false, std::memory_order_relaxed);
+  }
+  /// Whether the program has no handler, or none any more: the next signal has the default action.
+  [[nodiscard]] bool is_default() const { return is(SIG_DFL) || is_used_up.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool is_ignored() const { return is(SIG_IGN); }
+
+ private:
+  [[nodiscard]] bool is(void (*handler)(int)) const {
+    return (action.sa_flags & SA_SIGINFO) == 0 && action.sa_handler == handler;
+  }
+};
+/// At the first installation of ours, and at the latest.
 struct Handlers {
-  struct sigaction first {
-  }, latest{};
+  EarlierHandler first, latest;
   std::atomic<bool> are_there{false};
 };
 Handlers& handlers() {
@@ -129,12 +145,16 @@ void pass_on(int signal, siginfo_t* info, void* context) {
   // have its information at the same address, but is passed on from the same depth of the stack.
   const void* const frame = __builtin_frame_address(0);
   const bool is_passed_back = thread_state().passed_on.get() == info && frame < thread_state().passing_frame.get();
-  const struct sigaction& next = is_passed_back ? handlers().first : handlers().latest;
-  if ((next.sa_flags & SA_SIGINFO) == 0 && (next.sa_handler == SIG_DFL || next.sa_handler == SIG_IGN)) {
+  EarlierHandler& earlier = is_passed_back ? handlers().first : handlers().latest;
+  const bool is_sent = info->si_code <= 0;  // by a call: it is not repeated, and may be ignored
+  if (is_sent && earlier.is_ignored()) return;
+  if (earlier.is_default() || earlier.is_ignored()) {
     reset(signal);
-    if (info->si_code <= 0) ::syscall(SYS_tgkill, ::getpid(), ::gettid(), signal);  // sent by a call, not repeated
+    if (is_sent) ::syscall(SYS_tgkill, ::getpid(), ::gettid(), signal);
     return;
   }
+  const struct sigaction& next = earlier.action;
+  if ((next.sa_flags & static_cast<int>(SA_RESETHAND)) != 0) earlier.is_used_up.store(true, std::memory_order_relaxed);
   sigset_t blocked = next.sa_mask, before;
   if ((next.sa_flags & SA_NODEFER) == 0) ::sigaddset(&blocked, signal);
   ::pthread_sigmask(SIG_BLOCK, &blocked, &before);
@@ -190,8 +210,8 @@ void install_fault_handler() {
   Handlers& before = handlers();
   if (::sigaction(SIGSEGV, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == &handle)
     return;
-  before.latest = now;
-  if (!before.are_there.exchange(true)) before.first = now;
+  before.latest.set(now);
+  if (!before.are_there.exchange(true)) before.first.set(now);
   struct sigaction own {};
   own.sa_sigaction = &handle;
   own.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | SA_RESTART;

@@ -137,12 +137,15 @@ void FaultService::serve_requests() {
 
 void FaultService::take_events() {
   if (faults_ == nullptr) return;
-  while (const auto event = faults_->next()) {
+  for (;;) {
+    const std::int64_t seen_ns = now_ns();  // before: the thread still waits when its event is read
+    const auto event = faults_->next();
+    if (!event) return;
     PinnedObject object = pinned_object_at(event->address);
     if (object == nullptr) continue;  // released: the thread's access ends with the mapping
     const auto offset = static_cast<std::size_t>(event->address - object->data());
-    const std::int64_t until_ns = now_ns() + object->deadline_ns();
-    waiting_.push_back({std::move(object), {offset, event->is_write, event->thread}, until_ns});
+    const std::int64_t until_ns = seen_ns + object->deadline_ns();
+    waiting_.push_back({std::move(object), {offset, event->is_write, event->thread, seen_ns}, until_ns});
   }
 }
 

@@ -4,6 +4,7 @@
 /// The program's view of an object in host memory, and how a protocol opens and closes it.
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,6 +40,10 @@ class HostView {
   virtual void refuse(std::size_t offset) noexcept = 0;
   /// Accesses to pages that were refused are faults again.
   virtual void forget_refusals() = 0;
+  /// Whether the thread of an access at `offset`, which was noticed at `seen_ns` (of `now_ns`), may have gone on since,
+  /// because its page was opened for another access. If the thread still waits, it repeats the access. False in a
+  /// protocol whose faults are signals: their handlers wait themselves.
+  [[nodiscard]] virtual bool may_have_gone_on(std::size_t offset, std::int64_t seen_ns) = 0;
   /// Whether writes are found by `close`. Otherwise the first write to a block is a fault.
   [[nodiscard]] virtual bool tracks_writes() const = 0;
 };

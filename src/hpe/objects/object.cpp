@@ -64,6 +64,9 @@ const char* name(Hint hint) noexcept { return hint_names[static_cast<std::size_t
 std::unique_ptr<ObjectState> detail::make_object(std::size_t bytes, const ObjectOptions& options) {
   const Device device = options.device ? *options.device : Device::all().front();
   device.require_working();
+  if (options.deadline && options.deadline->count() <= 0)
+    throw Error(Status::invalid_argument,
+                fmt::format("an object's deadline of {} ns: expected more than 0", options.deadline->count()));
   if (options.protocol == Protocol::managed) return make_managed_object(bytes, options, device);
   return std::make_unique<BlockObject>(bytes, options, device);
 }
@@ -150,6 +153,7 @@ ObjectState& object_at(const void* address) {
 HostAccess::HostAccess(ObjectState& object, std::size_t first, std::size_t count, std::size_t element_bytes,
                        Access access)
     : object_(object) {
+  require(element_bytes > 0, Status::invalid_argument, "a HostAccess to elements of 0 bytes");
   const std::size_t elements = object.bytes() / element_bytes;
   if (first > elements || count > elements - first || count == 0)
     throw Error(Status::invalid_argument, fmt::format("an access to {} elements from {} on: {} has {}", count, first,
@@ -184,6 +188,8 @@ void detail::release_after_kernel(std::span<ObjectState* const> objects, Stream&
 
 DeviceAccess::DeviceAccess(Stream& stream, std::vector<ObjectState*> objects)
     : stream_(stream), objects_(std::move(objects)) {
+  require(std::find(objects_.begin(), objects_.end(), nullptr) == objects_.end(), Status::invalid_argument,
+          "a DeviceAccess to nullptr");
   detail::acquire_for_kernel(objects_, stream_);
 }
 DeviceAccess::DeviceAccess(Stream& stream) : stream_(stream) {

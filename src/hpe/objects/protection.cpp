@@ -26,6 +26,7 @@ class ProtectedView final : public HostView {
   }
   void refuse(std::size_t) noexcept override {}
   void forget_refusals() override {}
+  bool may_have_gone_on(std::size_t, std::int64_t) override { return false; }
   bool tracks_writes() const override { return false; }
 
  private:

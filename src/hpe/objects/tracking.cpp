@@ -5,6 +5,7 @@
 #include <mutex>
 #include <vector>
 
+#include "hpe/objects/futex_lock.hpp"
 #include "hpe/objects/host_view.hpp"
 #include "hpe/objects/userfaults.hpp"
 
@@ -16,7 +17,8 @@ namespace {
 class TrackedView final : public HostView {
  public:
   TrackedView(const Userfaults& faults, ShadowMemory& memory, std::size_t block_bytes)
-      : faults_(faults), memory_(memory), block_bytes_(block_bytes), is_open_(memory.bytes() / block_bytes) {
+      : faults_(faults), memory_(memory), block_bytes_(block_bytes), is_open_(memory.bytes() / block_bytes),
+        woken_ns_(memory.bytes() / block_bytes) {
     memory.populate();
     faults_.watch(memory.program(), memory.bytes());
   }
@@ -42,15 +44,27 @@ class TrackedView final : public HostView {
       map({closed.offset, page.offset - closed.offset}, true);
       map({page.end(), closed.end() - page.end()}, true);
     });
-  }
-  void refuse(std::size_t page) noexcept override {
     const std::lock_guard lock(mutex_);
-    if (faults_.poison(memory_.program() + page)) refused_.push_back(page);
+    note_wakes(range);
+  }
+  void refuse(std::size_t offset) noexcept override {
+    const std::lock_guard lock(mutex_);
+    const Range page = page_at(offset);
+    if (faults_.poison(memory_.program() + page.offset)) refused_.push_back(page.offset);
+    note_wakes({offset / block_bytes_ * block_bytes_, block_bytes_});
   }
   void forget_refusals() override {
     const std::lock_guard lock(mutex_);
     for (const std::size_t page : refused_) faults_.remove_poison(memory_.program() + page);
     refused_.clear();
+  }
+  bool may_have_gone_on(std::size_t offset, std::int64_t seen_ns) override {
+    {
+      const std::lock_guard lock(mutex_);
+      if (woken_ns_[offset / block_bytes_] < seen_ns) return false;
+    }
+    faults_.wake(memory_.program() + page_at(offset).offset);
+    return true;
   }
   bool tracks_writes() const override { return true; }
 
@@ -74,17 +88,21 @@ class TrackedView final : public HostView {
       block = next;
     }
   }
-  void set_open(Range range, bool open) {
-    const auto first = is_open_.begin() + static_cast<std::ptrdiff_t>(range.offset / block_bytes_);
-    std::fill(first, first + static_cast<std::ptrdiff_t>(range.bytes / block_bytes_), open);
+  void set_open(Range range, bool open) { fill(is_open_, range, open); }
+  void note_wakes(Range range) { fill(woken_ns_, range, now_ns()); }
+  template <class T>
+  void fill(std::vector<T>& blocks, Range range, T value) const {
+    const auto first = blocks.begin() + static_cast<std::ptrdiff_t>(range.offset / block_bytes_);
+    std::fill(first, first + static_cast<std::ptrdiff_t>(range.bytes / block_bytes_), value);
   }
 
   const Userfaults& faults_;
   ShadowMemory& memory_;
   const std::size_t block_bytes_;
-  std::vector<bool> is_open_;         ///< [blocks]
-  std::mutex mutex_;                  ///< of what follows: refusals need not hold the object's lock
-  std::vector<std::size_t> refused_;  ///< offsets of pages whose accesses are bus errors
+  std::vector<bool> is_open_;           ///< [blocks]
+  std::mutex mutex_;                    ///< of what follows: refusals need not hold the object's lock
+  std::vector<std::size_t> refused_;    ///< offsets of pages whose accesses are bus errors
+  std::vector<std::int64_t> woken_ns_;  ///< [blocks] time, by `now_ns`, after waits for pages of the block were ended
 };
 
 }  // namespace

@@ -177,14 +177,18 @@ void Userfaults::unmap(std::byte* start, std::size_t bytes, const std::byte* bas
   }
 }
 
+void Userfaults::wake(std::byte* page) const noexcept {
+  uffdio_range range{number(page), page_bytes()};
+  ::ioctl(faults_.get(), UFFDIO_WAKE, &range);
+}
+
 bool Userfaults::poison(std::byte* page) const noexcept {
   // The kernel poisons only pages without an entry, and a mark is one. Without it the page counts as written.
   static_cast<void>(set_marks(page, page_bytes(), UFFDIO_WRITEPROTECT_MODE_DONTWAKE));
   Poison request{};
   request.range = {number(page), page_bytes()};
   if (::ioctl(faults_.get(), ioctl_poison, &request) == 0) return true;
-  uffdio_range range = request.range;
-  ::ioctl(faults_.get(), UFFDIO_WAKE, &range);
+  wake(page);
   return false;
 }
 

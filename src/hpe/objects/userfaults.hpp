@@ -44,6 +44,8 @@ class Userfaults {
   /// addresses from `base` on. No write can come between: a page table's entry keeps the mark of a page that was not
   /// written when the page is removed, so that a removed page without a mark was written.
   void unmap(std::byte* start, std::size_t bytes, const std::byte* base, std::vector<Range>& written) const;
+  /// Ends the waits for a page: threads repeat their accesses.
+  void wake(std::byte* page) const noexcept;
   /// From now on, accesses to the page are bus errors; threads that wait for it get one. Returns false, and only ends
   /// their waits, if the page is mapped.
   [[nodiscard]] bool poison(std::byte* page) const noexcept;

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
 
@@ -25,6 +26,12 @@ class CopyingOwner {
   virtual ~CopyingOwner() = default;
   virtual void copy_out(void* to, const std::byte* from, std::size_t bytes, StreamState& stream) = 0;
   virtual void copy_in(std::byte* to, const void* from, std::size_t bytes, StreamState& stream) = 0;
+
+  /// The address of a byte in the copy of the stream's device.
+  [[nodiscard]] virtual std::byte* address_for(const std::byte* byte, const StreamState& stream) = 0;
+  /// Runs `put`, which puts work on `stream` that reads the range in that copy, or writes it.
+  virtual void put_work(const std::byte* start, std::size_t bytes, bool writes, StreamState& stream,
+                        const std::function<void()>& put) = 0;
 };
 
 /// A range and its owner.

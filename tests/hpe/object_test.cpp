@@ -19,9 +19,7 @@
 #include "beeline/core/error.hpp"
 #include "beeline/host/world.hpp"
 #include "beeline/hpe/copy.hpp"
-#include "beeline/hpe/files.hpp"
 #include "beeline/hpe/memory.hpp"
-#include "tests/hpe/file_folder.hpp"
 #include "tests/hpe/object_cases.hpp"
 #include "tests/support/errors.hpp"
 #include "tests/support/ranks.hpp"
@@ -314,19 +312,6 @@ TEST_P(Objects, LieInSymmetricMemory) {
     BEELINE_CHECK_EQ(static_cast<std::uint64_t>(peer) + 10, object[words_of_block + 3]);
     world.barrier();
   });
-}
-
-TEST_P(Objects, AreReadFromFilesAndWrittenToThem) {
-  const FileFolder folder;
-  const std::filesystem::path file = folder / "object";
-  Object<std::uint64_t> object(20 * words_of_block, options()), back(20 * words_of_block, options());
-  Stream stream(Device::host());
-  std::iota(object.begin(), object.end(), 0);
-  run_on(stream, object, add_to_all(5));
-  EXPECT_EQ(write_file(file, object.data(), 20 * block), 20 * block);
-  EXPECT_EQ(read_file(file, back.data(), 20 * block), 20 * block);
-  run_on(stream, back, add_to_all(1));
-  for (std::size_t i = 0; i < back.size(); ++i) ASSERT_EQ(back[i], i + 6);
 }
 
 TEST_P(Objects, AreReleasedOnce) {

@@ -12,6 +12,7 @@
 #include "hpe/files/gds.hpp"
 #include "hpe/files/on_gpu_stream.hpp"
 #include "hpe/files/transfer.hpp"
+#include "hpe/owners.hpp"
 #include "hpe/stream_state.hpp"
 
 namespace beeline::hpe {
@@ -19,6 +20,14 @@ namespace beeline::hpe {
 namespace {
 
 std::byte* bytes_at(const void* address) { return static_cast<std::byte*>(const_cast<void*>(address)); }
+
+/// The object that has the memory of a transfer on a host device's stream; nullptr: none. It is acquired during the
+/// call: later the transfer would wait for launches behind it, which wait for the transfer.
+detail::CopyingOwner* object_on_host_stream(const void* memory, std::size_t bytes, const Stream& stream) {
+  if (bytes == 0 || stream.device().is_gpu()) return nullptr;
+  static_cast<void>(detail::checked_memory(bytes_at(memory), bytes));
+  return detail::range_of(memory).copying;
+}
 
 void put_on_stream(const std::filesystem::path& path, detail::FileDirection direction, const void* memory,
                    std::size_t bytes, Stream& stream, const FileOptions& options) {
@@ -30,6 +39,12 @@ void put_on_stream(const std::filesystem::path& path, detail::FileDirection dire
         fmt::format("the variant {} on a stream of {}: it would use the GPU while the stream waits for it, which "
                     "CUDA may not permit before that wait ends; use the variant automatic",
                     name(options.variant), stream.device().name()));
+  if (detail::CopyingOwner* const object = object_on_host_stream(memory, bytes, stream)) {
+    auto transfer = std::make_shared<detail::FileTransfer>(
+        path, direction, object->address_for(bytes_at(memory), stream.state()), bytes, options);
+    return object->put_work(bytes_at(memory), bytes, direction == detail::FileDirection::reads, stream.state(),
+                            [&] { stream.enqueue([transfer = std::move(transfer)] { transfer->run(); }); });
+  }
   auto transfer = std::make_shared<detail::FileTransfer>(path, direction, bytes_at(memory), bytes, options);
   const bool stages = !transfer->has_no_copies();
   if (stream.device().is_gpu())

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -58,6 +59,9 @@ class BlockObject final : public ObjectState, public CopyingOwner {
 
   void copy_out(void* to, const std::byte* from, std::size_t bytes, StreamState& stream) override;
   void copy_in(std::byte* to, const void* from, std::size_t bytes, StreamState& stream) override;
+  std::byte* address_for(const std::byte* byte, const StreamState& stream) override;
+  void put_work(const std::byte* start, std::size_t bytes, bool writes, StreamState& stream,
+                const std::function<void()>& put) override;
 
   void acquire(StreamState& stream, Range range, bool writes);
   void release(StreamState& stream);

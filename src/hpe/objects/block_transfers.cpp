@@ -49,7 +49,7 @@ bool follows_by_event(Device device, const KernelUse& other) {
 const char* BlockObject::awaited_by(const StreamState& stream, bool writes) {
   const auto refuse_own = [&](const char* access) {
     throw Error(Status::invalid_argument,
-                fmt::format("a kernel is to use {} while the thread's own {} is open: end the access first",
+                fmt::format("a launch or copy is to use {} while the thread's own {} is open: end the access first",
                             described(), access));
   };
   if (!accessors_.empty()) {
@@ -247,6 +247,17 @@ void BlockObject::copy_out(void* to, const std::byte* from, std::size_t bytes, S
   std::byte* const stage = memory_->shadow() + offset;  // gets what the object holds there
   stream.enqueue_own([&](beeline::Stream& own) { own.copy(stage, source, bytes); });
   detail::copy(to, stage, bytes, stream);
+}
+
+std::byte* BlockObject::address_for(const std::byte* byte, const StreamState& stream) {
+  return address_on(stream.device().device()) + offset_of(byte);
+}
+
+void BlockObject::put_work(const std::byte* start, std::size_t bytes, bool writes, StreamState& stream,
+                           const std::function<void()>& put) {
+  refuse_captured_use(stream);
+  const Acquired acquired(*this, stream, {offset_of(start), bytes}, writes);
+  put();
 }
 
 /// Acquires both objects in the order of launches, so that no two threads wait for each other.

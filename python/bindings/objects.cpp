@@ -228,7 +228,8 @@ stream  on a GPU, the stream of the work inside: a number (cudaStream_t) or a to
         stream if torch is loaded, else CUDA's default stream
 
 The view speaks DLPack, as for `torch.from_dlpack`; of a host device it is a numpy array. The object returns to the host
-once the stream has passed the work of the block. Do not use the view afterwards.)";
+once the stream has passed the work of the block. Do not use the view afterwards. Meanwhile, other threads use the
+object inside `host` only: a plain access waits with Python's lock held, which this block needs to end.)";
 
 }  // namespace
 

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
+#include <initializer_list>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -57,6 +59,20 @@ TEST_P(RangesOfObjects, EndWithTheObject) {
   stream.synchronize();
   for (const Object<char>* each : {&object, &next})
     EXPECT_EQ(std::count(each->begin(), each->end(), 0), static_cast<std::ptrdiff_t>(2 * block));
+}
+
+/// The library clears the memory that it is given: not other memory, and not beyond its end.
+TEST(MemoryForObjects, IsTheDevicesAndLongEnough) {
+  const auto refused = [](std::initializer_list<std::string_view> words, void* memory) {
+    ObjectOptions options = small_blocks();
+    options.device_memory = memory;
+    check_error(Status::invalid_argument, words, [&] { Object<char>(block, options); });
+  };
+  const DeviceMemory brief(Device::host(), block - 1);
+  const Object<char> other(block, small_blocks());
+  refused({"belongs to nobody"}, reinterpret_cast<void*>(16));
+  refused({"the memory for an object", "1 bytes beyond its allocation"}, brief.data());
+  refused({"another object's"}, other.data());
 }
 
 TEST(DeadlinesOfObjects, AreMoreThanNothing) {

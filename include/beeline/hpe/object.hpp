@@ -52,7 +52,7 @@ struct ObjectOptions {
   /// The longest wait of a thread for an object, more than 0; no value: BEELINE_STREAM_DEADLINE_S.
   std::optional<std::chrono::nanoseconds> deadline;
   /// Memory of `device` for its copy of the object, which is cleared, such as a rank's symmetric memory; it outlives
-  /// the object. nullptr: memory of the object's own.
+  /// the object, and is no other object's. nullptr: memory of the object's own.
   void* device_memory = nullptr;
 };
 
@@ -116,7 +116,8 @@ class Object {
 
  public:
   /// Throws invalid_argument (0 elements, a block size or deadline that is not allowed, managed memory on a host
-  /// device), no_resource with the limit that applies (memory, addresses, open files, vm.max_map_count), unavailable.
+  /// device, `device_memory` of nobody), no_resource with the limit that applies (memory, addresses, open files,
+  /// vm.max_map_count), unavailable.
   explicit Object(std::size_t count, const ObjectOptions& options = {})
       : memory_((require(count <= SIZE_MAX / sizeof(T), Status::invalid_argument, "an object with too many elements"),
                  count * sizeof(T)),

@@ -16,6 +16,8 @@
 #include "hpe/objects/block_object.hpp"
 #include "hpe/objects/fault_handler.hpp"
 #include "hpe/objects/object_state.hpp"
+#include "hpe/owners.hpp"
+#include "hpe/reach.hpp"
 #include "transport/checks.hpp"
 
 namespace beeline::hpe {
@@ -61,12 +63,29 @@ const char* name(Hint hint) noexcept { return hint_names[static_cast<std::size_t
 
 // --- Life ---
 
-std::unique_ptr<ObjectState> detail::make_object(std::size_t bytes, const ObjectOptions& options) {
-  const Device device = options.device ? *options.device : Device::all().front();
-  device.require_working();
+namespace {
+
+void check_options(std::size_t bytes, const ObjectOptions& options, Device device) {
   if (options.deadline && options.deadline->count() <= 0)
     throw Error(Status::invalid_argument,
                 fmt::format("an object's deadline of {} ns: expected more than 0", options.deadline->count()));
+  if (options.device_memory == nullptr || bytes == 0) return;
+  // A GPU's symmetric heap may consist of several allocations.
+  const detail::OwnedRange given =
+      device.is_gpu() ? detail::range_of(options.device_memory)
+                      : detail::checked_range(options.device_memory, bytes, "the memory for an object");
+  if (given.copying != nullptr || !detail::is_direct(device, given.owner))
+    throw Error(Status::invalid_argument,
+                fmt::format("the memory at {} for an object is {}", options.device_memory,
+                            given.copying != nullptr ? "another object's" : "not reached by " + device.name()));
+}
+
+}  // namespace
+
+std::unique_ptr<ObjectState> detail::make_object(std::size_t bytes, const ObjectOptions& options) {
+  const Device device = options.device ? *options.device : Device::all().front();
+  device.require_working();
+  check_options(bytes, options, device);
   if (options.protocol == Protocol::managed) return make_managed_object(bytes, options, device);
   return std::make_unique<BlockObject>(bytes, options, device);
 }

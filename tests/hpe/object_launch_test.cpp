@@ -14,8 +14,10 @@
 
 #include "beeline/core/macros.hpp"
 #include "beeline/hpe/copy.hpp"
+#include "beeline/hpe/files.hpp"
 #include "beeline/hpe/launch.hpp"
 #include "beeline/hpe/object.hpp"
+#include "tests/hpe/file_folder.hpp"
 #include "tests/support/errors.hpp"
 
 namespace beeline_test::launched_objects {
@@ -79,6 +81,24 @@ TEST_P(LaunchedObjects, MoveWhatChanges) {
     wait_if_managed(GetParam(), stream);
     for (std::size_t i = 0; i < object.size(); ++i)
       ASSERT_EQ(object[i], round * (i % 999 == 0 ? 1001 : 1)) << "element " << i << ", round " << round;
+  }
+}
+
+/// Transfers have their object from the call on, as kernels do, and neither waits for what is behind it.
+TEST_P(LaunchedObjects, FilesOnStreamsFollowKernels) {
+  const FileFolder folder;
+  Object<std::uint64_t> object(3 * words_of_block + 5, options()), back(object.size(), options());
+  for (std::size_t i = 0; i < object.size(); ++i) object[i] = i;
+  Stream stream(devices.front());
+  launch(stream, shape, AddToAll{}, object, object.size(), 5ull);
+  write_file(folder / "file", object.data(), object.size() * 8, stream);
+  launch(stream, shape, AddToAll{}, object, object.size(), 1000ull);
+  read_file(folder / "file", back.data(), back.size() * 8, stream);
+  launch(stream, shape, AddToAll{}, back, back.size(), 1ull);
+  wait_if_managed(GetParam(), stream);
+  for (std::size_t i = 0; i < object.size(); ++i) {
+    ASSERT_EQ(object[i], i + 1005);
+    ASSERT_EQ(back[i], i + 6);
   }
 }
 

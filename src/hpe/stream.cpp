@@ -25,7 +25,7 @@ namespace beeline::hpe {
 namespace detail {
 
 StreamState::StreamState(DeviceState& device, std::unique_ptr<beeline::Stream> own)
-    : device_(device), own_(own.get()), words_(device.device().is_gpu()),
+    : device_(device), own_(own.get()), words_(device.device().is_gpu()), marks_(device.device().is_gpu()),
       stream_(make_reaching_stream(device, std::move(own)).release()) {
   device_.add(&mutex_);
 }
@@ -45,6 +45,7 @@ StreamState::~StreamState() {
   device_.remove(&mutex_);
   if (!stream_.get_deleter().is_own()) {
     words_.leave();
+    marks_.leave();
     return;
   }
   try {
@@ -63,6 +64,7 @@ StreamState::~StreamState() {
 /// Ends the stream's waits for words, so that its other work goes on and ends.
 void StreamState::end_waits() noexcept {
   words_.leave();
+  marks_.leave();
   try {
     own_->release_waits();
   } catch (const std::exception& error) {
@@ -134,6 +136,12 @@ void StreamState::wait_for(StreamState& other) {
     wait_for_host(other);
 }
 
+namespace {
+/// A GPU's stream may wait for the stream that polls. Calls of CUDA may not end before that, so that the poll makes
+/// none unless the GPU may have a fault.
+constexpr std::int64_t longest_wait_without_cuda_ns = 1'000'000'000;
+}  // namespace
+
 void StreamState::wait_for_gpu(StreamState& other) {
   if (!device_.device().is_gpu())
     refuse_captured(other.own(), "a point that a host device's stream waits for",
@@ -141,11 +149,18 @@ void StreamState::wait_for_gpu(StreamState& other) {
   const std::shared_ptr<Event> reached = other.take_event();
   other.enqueue([&](beeline::Stream& stream) { stream.record(*reached); });
   if (device_.device().is_gpu()) return enqueue([&](beeline::Stream& stream) { stream.wait_event(*reached); });
+  const std::shared_ptr<AwaitedWord> mark = other.mark_for(this);
+  std::uint64_t value = 0;
+  other.enqueue_own([&](beeline::Stream& own) {
+    value = mark->next_value();
+    own.write_signal(mark->address(), value);
+  });
   enqueue([&](beeline::Stream& stream) {
-    stream.enqueue([reached, limit = Runtime::get().config().stream_deadline_ns, &device = other.device_] {
-      const beeline::detail::Deadline deadline(limit);
-      while (!reached->done()) {
+    stream.enqueue([reached, mark, value, limit = Runtime::get().config().stream_deadline_ns, &device = other.device_] {
+      const beeline::detail::Deadline deadline(limit), without_cuda(longest_wait_without_cuda_ns);
+      while (!mark->has(value)) {
         device.require_working();
+        if (without_cuda.passed() && reached->done()) return;  // throws if the stream's work has failed
         require(!deadline.passed(), Status::deadline, "a stream's wait for a stream of " + device.device().name());
         std::this_thread::sleep_for(Waiting{}.poll_period);
       }
@@ -153,9 +168,9 @@ void StreamState::wait_for_gpu(StreamState& other) {
   });
 }
 
-std::shared_ptr<AwaitedWord> StreamState::word_of(const void* storer) {
+std::shared_ptr<AwaitedWord> StreamState::word_in(AwaitedWords& words, const void* other) const {
   std::shared_ptr<AwaitedWord> word;
-  const auto find = [&] { word = words_.of(storer); };
+  const auto find = [&] { word = words.of(other); };
   // Pinning would give a thread without a context that of GPU 0.
   if (device_.device().is_gpu())
     gpu::on(device_.device().index(), find);
@@ -163,6 +178,9 @@ std::shared_ptr<AwaitedWord> StreamState::word_of(const void* storer) {
     find();
   return word;
 }
+
+std::shared_ptr<AwaitedWord> StreamState::word_of(const void* storer) { return word_in(words_, storer); }
+std::shared_ptr<AwaitedWord> StreamState::mark_for(const void* waiter) { return word_in(marks_, waiter); }
 
 void StreamState::hold_until(std::uint64_t* word, std::uint64_t value) {
   enqueue_own([&](beeline::Stream& own) {

@@ -71,6 +71,8 @@ class StreamState {
   [[nodiscard]] std::shared_ptr<Event> take_event() { return IdleEvents::take(events_, *own_); }
   /// The word for which this stream waits, and which `storer`, another stream, stores.
   [[nodiscard]] std::shared_ptr<AwaitedWord> word_of(const void* storer);
+  /// The word that this stream stores, and for which `waiter`, a host device's stream, waits.
+  [[nodiscard]] std::shared_ptr<AwaitedWord> mark_for(const void* waiter);
 
   /// Holds later work until `*word >= value`. The caller has to end the wait in any case: unlike those of
   /// `beeline::Stream::wait_signal`, `~StreamState` does not end it.
@@ -101,6 +103,7 @@ class StreamState {
   /// Waits a little for the stream, between two polls.
   void nap(std::chrono::nanoseconds period) const;
   void end_waits() noexcept;
+  [[nodiscard]] std::shared_ptr<AwaitedWord> word_in(AwaitedWords& words, const void* other) const;
   void wait_for_gpu(StreamState& other);
   void wait_for_host(StreamState& other);
 
@@ -109,6 +112,7 @@ class StreamState {
   beeline::Stream* const own_;
   const std::shared_ptr<IdleEvents> events_ = std::make_shared<IdleEvents>();
   AwaitedWords words_;  ///< that other streams store
+  AwaitedWords marks_;  ///< that this stream stores
   FilesOfStream files_;
   std::mutex beside_mutex_;
   std::map<int, std::unique_ptr<StreamState>> beside_;  ///< [GPU] streams of a host device's stream

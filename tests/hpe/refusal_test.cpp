@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
@@ -15,6 +16,7 @@
 #include "beeline/hpe/memory.hpp"
 #include "beeline/hpe/object.hpp"
 #include "beeline/hpe/stream.hpp"
+#include "hpe/files/open_file.hpp"
 #include "tests/hpe/file_folder.hpp"
 #include "tests/hpe/object_cases.hpp"
 #include "tests/support/errors.hpp"
@@ -86,6 +88,14 @@ TEST(DeadlinesOfObjects, AreMoreThanNothing) {
     all[0] = 'k';
   });
   EXPECT_EQ(object[0], 'k');
+}
+
+/// As io_uring ends calls whose threads the kernel may not start.
+TEST(Files, NameTheLimitOnThreads) {
+  const FileFolder folder;
+  make_file(folder / "file", std::vector<std::byte>(block));
+  const detail::OpenFile file(folder / "file", detail::FileDirection::reads, {0, block}, FileAccess::buffered);
+  check_error(Status::no_resource, {"file", "io_uring", "ulimit -u"}, [&] { file.fail(ECANCELED, 0); });
 }
 
 /// The last case that uses this device: it stays lost.

@@ -119,6 +119,11 @@ void OpenFile::fail(int error_number, std::uint64_t offset) const {
     throw Error(Status::invalid_argument,
                 fmt::format("{} {} at offset {}: the memory of this block is not mapped, or may not be {}", verb,
                             text(), offset, direction_ == FileDirection::reads ? "written" : "read"));
+  if (error_number == ECANCELED)  // of io_uring, whose kernel threads do some calls
+    throw Error(Status::no_resource,
+                fmt::format("{} {} at offset {}: the kernel may start no thread for io_uring; a limit on processes and "
+                            "threads (ulimit -u, or pids.max of the container) is reached",
+                            verb, text(), offset));
   throw Error(status_of_file_error(error_number),
               fmt::format("{} {} at offset {}: {}", verb, text(), offset, text_of_error(error_number)));
 }

@@ -46,8 +46,8 @@ std::size_t block_bytes(std::size_t bytes, bool in_place) {
 constexpr unsigned calls = 4;
 
 /// The memory and the file of all methods.
-struct Place {
-  Place(const fs::path& folder, bool on_device, std::size_t length)
+struct Endpoints {
+  Endpoints(const fs::path& folder, bool on_device, std::size_t length)
       : path(folder / ("beeline-bench-files-" + std::to_string(::getpid()))), bytes(length),
         is_gpu(on_device && Device::all().front().is_gpu()), pinned(length),
         uring(block_bytes(length, !is_gpu), calls) {
@@ -55,7 +55,7 @@ struct Place {
     for (std::size_t i = 0; i < length; ++i) pinned.data()[i] = static_cast<std::byte>(i * 2654435761u >> 11);
     beeline::hpe::copy(memory(), pinned.data(), length);
   }
-  ~Place() {
+  ~Endpoints() {
     std::error_code ignored;
     fs::remove(path, ignored);
   }
@@ -74,9 +74,9 @@ struct Place {
   BareUring uring;
 };
 
-/// A way to move the file's bytes.
-struct Way {
-  std::string method;
+/// How the file's bytes are moved.
+struct Method {
+  std::string name;
   std::function<void()> move;
   std::string lacking = {};
 };
@@ -90,82 +90,81 @@ constexpr const char* name_of(State state) {
 bool reads(State state) { return state == State::cold || state == State::cached; }
 
 /// Brings the file into a state. Blocks that were read past the cache do not leave it.
-void prepare(const Place& place, State state) {
+void prepare(const Endpoints& ends, State state) {
   if (state == State::fresh || state == State::durable) {
-    fs::remove(place.path);
+    fs::remove(ends.path);
     return;
   }
-  if (!fs::exists(place.path)) beeline::hpe::write_file(place.path, place.memory(), place.bytes);
-  const FileDescriptor file(::open(place.path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!fs::exists(ends.path)) beeline::hpe::write_file(ends.path, ends.memory(), ends.bytes);
+  const FileDescriptor file(::open(ends.path.c_str(), O_RDWR | O_CLOEXEC));
   ::fdatasync(file.get());
   if (state != State::cached) {
     ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
     return;
   }
   std::vector<std::byte> some(1024 * kib);
-  for (std::size_t at = 0; at < place.bytes; at += some.size())
+  for (std::size_t at = 0; at < ends.bytes; at += some.size())
     static_cast<void>(::pread(file.get(), some.data(), some.size(), static_cast<off_t>(at)));
 }
 
 /// The data of a new file, and its name.
-void make_durable(const Place& place, const FileDescriptor& file) {
-  const FileDescriptor folder(::open(place.path.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+void make_durable(const Endpoints& ends, const FileDescriptor& file) {
+  const FileDescriptor folder(::open(ends.path.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   require(::fdatasync(file.get()) == 0 && ::fsync(folder.get()) == 0, Status::internal, "a new file is not durable");
 }
 
 /// Blocks to and from the memory of the host; for a GPU, buffers from which nothing is copied on.
 ///   discards  also for the host: what a loop does that only shows the file system's speed
-Way bare_way(Place& place, State state, bool discards) {
+Method bare_method(Endpoints& ends, State state, bool discards) {
   return {discards ? "bare/io_uring_buffers" : "bare/io_uring",
-          [&place, state, discards] {
-            const FileDescriptor file = place.open_direct(reads(state) ? O_RDONLY : O_WRONLY | O_CREAT);
+          [&ends, state, discards] {
+            const FileDescriptor file = ends.open_direct(reads(state) ? O_RDONLY : O_WRONLY | O_CREAT);
             if (state == State::fresh || state == State::durable)
-              static_cast<void>(::fallocate(file.get(), 0, 0, static_cast<off_t>(place.bytes)));
-            place.uring.move(file.get(), reads(state), place.bytes,
-                             place.is_gpu || discards ? nullptr : place.memory());
-            if (state == State::durable) make_durable(place, file);
+              static_cast<void>(::fallocate(file.get(), 0, 0, static_cast<off_t>(ends.bytes)));
+            ends.uring.move(file.get(), reads(state), ends.bytes, ends.is_gpu || discards ? nullptr : ends.memory());
+            if (state == State::durable) make_durable(ends, file);
           },
-          discards && place.is_gpu ? "bare/io_uring has only buffers, too" : BareUring::lacking()};
+          discards && ends.is_gpu ? "bare/io_uring has only buffers, too" : BareUring::lacking()};
 }
 
-Way own_way(const Place& place, State state, const std::string& name, FileOptions options) {
+Method own_method(const Endpoints& ends, State state, const std::string& name, FileOptions options) {
   options.durable = state == State::durable;
-  return {"hpe/" + name, [&place, state, options] {
+  return {"hpe/" + name, [&ends, state, options] {
             if (reads(state))
-              beeline::hpe::read_file(place.path, place.memory(), place.bytes, options);
+              beeline::hpe::read_file(ends.path, ends.memory(), ends.bytes, options);
             else
-              beeline::hpe::write_file(place.path, place.memory(), place.bytes, options);
+              beeline::hpe::write_file(ends.path, ends.memory(), ends.bytes, options);
           }};
 }
 
 /// The bound by the copies between a GPU and pinned memory.
-Way copy_way(const Place& place, State state) {
+Method copy_method(const Endpoints& ends, State state) {
   return {"bare/pinned_copy",
-          [&place, state] {
+          [&ends, state] {
             if (reads(state))
-              beeline::hpe::copy(place.memory(), place.pinned.data(), place.bytes);
+              beeline::hpe::copy(ends.memory(), ends.pinned.data(), ends.bytes);
             else
-              beeline::hpe::copy(place.pinned.data(), place.memory(), place.bytes);
+              beeline::hpe::copy(ends.pinned.data(), ends.memory(), ends.bytes);
           },
-          place.is_gpu ? "" : "memory of the host is read and written in place"};
+          ends.is_gpu ? "" : "memory of the host is read and written in place"};
 }
 
 /// Whether the memory or the file has the expected bytes after one transfer.
-bool is_right(Place& place, State state, const Way& way) {
-  if (way.method.starts_with("bare/")) return true;
-  std::vector<std::byte> expected(place.bytes), there(place.bytes);
-  for (std::size_t i = 0; i < place.bytes / sizeof(std::uint64_t); ++i) {  // by words: gigabytes in less than a second
+bool is_right(Endpoints& ends, State state, const Method& method) {
+  if (method.name.starts_with("bare/")) return true;
+  std::vector<std::byte> expected(ends.bytes), there(ends.bytes);
+  for (std::size_t i = 0; i < ends.bytes / sizeof(std::uint64_t); ++i) {  // by words: gigabytes in less than a second
     const std::uint64_t word = (i + 1) * 0x9e3779b97f4a7c15u;
     std::memcpy(expected.data() + i * sizeof word, &word, sizeof word);
   }
   if (reads(state)) {
-    beeline::hpe::write_file(place.path, expected.data(), place.bytes);
-    way.move();
-    beeline::hpe::copy(there.data(), place.memory(), place.bytes);
+    beeline::hpe::write_file(ends.path, expected.data(), ends.bytes);
+    method.move();
+    beeline::hpe::copy(there.data(), ends.memory(), ends.bytes);
   } else {
-    beeline::hpe::copy(place.memory(), expected.data(), place.bytes);
-    way.move();
-    beeline::hpe::read_file(place.path, there.data(), place.bytes);
+    beeline::hpe::copy(ends.memory(), expected.data(), ends.bytes);
+    method.move();
+    beeline::hpe::read_file(ends.path, there.data(), ends.bytes);
   }
   return there == expected;
 }
@@ -193,41 +192,41 @@ std::vector<std::string> names_in(std::string_view list) {
   return names;
 }
 
-std::vector<Way> ways_of(Place& place, State state, const std::vector<std::string>& methods) {
-  std::vector<Way> ways{bare_way(place, state, false), bare_way(place, state, true), copy_way(place, state)};
+std::vector<Method> methods_of(Endpoints& ends, State state, const std::vector<std::string>& names) {
+  std::vector<Method> methods{bare_method(ends, state, false), bare_method(ends, state, true),
+                              copy_method(ends, state)};
   for (const FileVariant variant :
        {FileVariant::automatic, FileVariant::user, FileVariant::pinned, FileVariant::double_buffered})
-    ways.push_back(own_way(place, state, beeline::hpe::name(variant), {.variant = variant}));
-  ways.push_back(own_way(place, state, "direct", {.access = beeline::hpe::FileAccess::direct}));
-  std::erase_if(ways, [&](const Way& way) { return !has(methods, way.method); });
-  return ways;
+    methods.push_back(own_method(ends, state, beeline::hpe::name(variant), {.variant = variant}));
+  methods.push_back(own_method(ends, state, "direct", {.access = beeline::hpe::FileAccess::direct}));
+  std::erase_if(methods, [&](const Method& method) { return !has(names, method.name); });
+  return methods;
 }
 
 /// All methods in turns, so that a change of the machine's speed meets each of them.
-void measure(Place& place, State state, const Request& request) {
-  const std::vector<Way> ways = ways_of(place, state, request.methods);
-  std::vector<Samples> samples(ways.size());
+void measure(Endpoints& ends, State state, const Request& request) {
+  const std::vector<Method> methods = methods_of(ends, state, request.methods);
+  std::vector<Samples> samples(methods.size());
   for (int round = 0; round <= request.rounds; ++round)
-    for (std::size_t i = 0; i < ways.size(); ++i) {
-      if (!ways[i].lacking.empty()) continue;
-      prepare(place, state);
+    for (std::size_t i = 0; i < methods.size(); ++i) {
+      if (!methods[i].lacking.empty()) continue;
+      prepare(ends, state);
       const double begun = now_s();
-      ways[i].move();
+      methods[i].move();
       const double taken_s = now_s() - begun;
-      if (round > 0) samples[i].values.push_back(static_cast<double>(place.bytes) / taken_s / 1e9);
+      if (round > 0) samples[i].values.push_back(static_cast<double>(ends.bytes) / taken_s / 1e9);
     }
-  for (std::size_t i = 0; i < ways.size(); ++i) {
-    const Row row{reads(state) ? "file_read" : "file_write",
-                  ways[i].method,
-                  "GB/s",
-                  place.bytes,
-                  {{"memory", request.memory},
-                   {"file", name_of(state)},
-                   {"block_bytes", block_bytes(place.bytes, !place.is_gpu)}}};
-    if (ways[i].lacking.empty())
-      print(row, samples[i], is_right(place, state, ways[i]));
+  for (std::size_t i = 0; i < methods.size(); ++i) {
+    const Row row{
+        reads(state) ? "file_read" : "file_write",
+        methods[i].name,
+        "GB/s",
+        ends.bytes,
+        {{"memory", request.memory}, {"file", name_of(state)}, {"block_bytes", block_bytes(ends.bytes, !ends.is_gpu)}}};
+    if (methods[i].lacking.empty())
+      print(row, samples[i], is_right(ends, state, methods[i]));
     else
-      print_lacking(row, ways[i].lacking);
+      print_lacking(row, methods[i].lacking);
   }
 }
 
@@ -237,9 +236,9 @@ void measure_files(const Request& request) {
     const auto [rest, problem] = std::from_chars(size.data(), size.data() + size.size(), bytes);
     require(problem == std::errc{} && rest == size.data() + size.size() && bytes != 0 && bytes % 4096 == 0,
             Status::invalid_argument, "sizes are multiples of 4096 bytes");
-    Place place(request.folder, request.memory == "device", bytes);
+    Endpoints ends(request.folder, request.memory == "device", bytes);
     for (const State state : {State::cold, State::cached, State::existing, State::fresh, State::durable})
-      if (has(request.states, name_of(state))) measure(place, state, request);
+      if (has(request.states, name_of(state))) measure(ends, state, request);
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tasks that the threads of host ranks run themselves, in turns with the workers; on GPUs the same calls leave them to
 // the workers.
-#include <cstring>
+#include <string_view>
 
 #include "tests/conformance/queue_cases.hpp"
 #include "tests/conformance/rank_test.hpp"
@@ -102,36 +102,54 @@ struct CallerKernel {
   }
 };
 
-void check_all(RankTest& test, const SymmetricArray<Received>& received, const SymmetricArray<Received>& replies,
-               std::uint64_t rounds) {
-  std::uint64_t words = 0;
-  for (std::uint64_t number = 0; number < rounds; ++number) words += words_of(number);
-  for (int poster = 0; poster < test.size(); ++poster) {
-    const Received mine = test.read_value(received.data() + poster);
-    BEELINE_CHECK_EQ(rounds, mine.tasks);
-    BEELINE_CHECK_EQ(words, mine.words);
-    BEELINE_CHECK_EQ(std::uint64_t{0}, mine.faults);
-    BEELINE_CHECK_EQ(rounds, test.read_value(replies.data() + poster).tasks);
+/// Queues of two cells for both kinds of tasks, and what they deliver. Made by all ranks together.
+class Deliveries {
+ public:
+  Deliveries(RankTest& test, std::uint64_t rounds)
+      : test_(test), rounds_(rounds), tasks_(test.world(), {.queues = 2, .depth = 2, .workers = 2}),
+        received_(test.world(), size()), replies_(test.world(), size()), payload_(test.world(), size() * most_words),
+        buffer_(test.world(), tasks_.payload_buffer_bytes(8 * most_words)) {
+    tasks_.register_function<Deliver>({received_.data(), buffer_.data(), buffer_.bytes(), nullptr});
+    tasks_.register_function<Reply>({.object = replies_.data()});
   }
-}
+
+  [[nodiscard]] TaskRunner<List> runner() const { return tasks_.runner(); }
+  void post_all(std::string_view what) {
+    test_.run(test_.shape(1, true), CallerKernel{},
+              CallerArguments{tasks_.channel(), tasks_.runner(), payload_.data(), rounds_}, what);
+  }
+  /// Checks that each rank has posted to each.
+  void check() {
+    tasks_.quiet();
+    std::uint64_t words = 0;
+    for (std::uint64_t number = 0; number < rounds_; ++number) words += words_of(number);
+    for (int poster = 0; poster < test_.size(); ++poster) {
+      const Received mine = test_.read_value(received_.data() + poster);
+      BEELINE_CHECK_EQ(rounds_, mine.tasks);
+      BEELINE_CHECK_EQ(words, mine.words);
+      BEELINE_CHECK_EQ(std::uint64_t{0}, mine.faults);
+      BEELINE_CHECK_EQ(rounds_, test_.read_value(replies_.data() + poster).tasks);
+    }
+    test_.world().barrier();
+  }
+
+ private:
+  [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(test_.size()); }
+
+  RankTest& test_;
+  const std::uint64_t rounds_;
+  Tasks<List> tasks_;
+  SymmetricArray<Received> received_, replies_;
+  SymmetricArray<std::uint64_t> payload_;  ///< [ranks, most_words]
+  SymmetricArray<std::byte> buffer_;
+};
 
 /// All ranks post to all, through queues of two cells, while their tasks post replies.
 BEELINE_CASE(task, callers_run_tasks, 1) {
   need_one_kind(test);
-  World& world = test.world();
-  constexpr std::uint64_t rounds = 120;
-  const auto size = static_cast<std::size_t>(test.size());
-  Tasks<List> tasks(world, {.queues = 2, .depth = 2, .workers = 2});
-  const SymmetricArray<Received> received(world, size), replies(world, size);
-  const SymmetricArray<std::uint64_t> payload(world, size * most_words);
-  const SymmetricArray<std::byte> buffer(world, tasks.payload_buffer_bytes(8 * most_words));
-  tasks.register_function<Deliver>({received.data(), buffer.data(), buffer.bytes(), nullptr});
-  tasks.register_function<Reply>({.object = replies.data()});
-  test.run(test.shape(1, true), CallerKernel{},
-           CallerArguments{tasks.channel(), tasks.runner(), payload.data(), rounds}, "callers run tasks");
-  tasks.quiet();
-  check_all(test, received, replies, rounds);
-  world.barrier();
+  Deliveries deliveries(test, 120);
+  deliveries.post_all("callers run tasks");
+  deliveries.check();
 }
 
 struct CallsOnce {
@@ -144,25 +162,13 @@ struct CallsOnce {
 /// A rank that has called runs the tasks of others, too, when it only waits: its worker goes on.
 BEELINE_CASE(task, a_worker_goes_on_when_calls_end, 2) {
   need_one_kind(test);
-  World& world = test.world();
-  constexpr std::uint64_t rounds = 20;
-  const auto size = static_cast<std::size_t>(test.size());
-  Tasks<List> tasks(world, {.queues = 2, .depth = 2, .workers = 2});
-  const SymmetricArray<Received> received(world, size), replies(world, size);
-  const SymmetricArray<std::uint64_t> payload(world, size * most_words);
-  const SymmetricArray<std::byte> buffer(world, tasks.payload_buffer_bytes(8 * most_words));
-  tasks.register_function<Deliver>({received.data(), buffer.data(), buffer.bytes(), nullptr});
-  tasks.register_function<Reply>({.object = replies.data()});
-  test.run(test.shape(1, true), CallsOnce{}, tasks.runner(), "one call");
+  Deliveries deliveries(test, 20);
+  test.run(test.shape(1, true), CallsOnce{}, deliveries.runner(), "one call");
   for (int poster = 0; poster < test.size(); ++poster) {
-    if (test.rank() == poster)
-      test.run(test.shape(1, true), CallerKernel{},
-               CallerArguments{tasks.channel(), tasks.runner(), payload.data(), rounds}, "one rank posts");
-    world.barrier();
+    if (test.rank() == poster) deliveries.post_all("one rank posts");
+    test.world().barrier();
   }
-  tasks.quiet();
-  check_all(test, received, replies, rounds);
-  world.barrier();
+  deliveries.check();
 }
 
 }  // namespace

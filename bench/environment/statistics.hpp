@@ -30,7 +30,7 @@ struct StopRule {
   std::size_t least = 20, most = 60, least_of_slow = 5;
   double relative_deviation = 0.01;
   double longest_ns = 5e8;
-  ///   spent_ns  total time of the samples
+  ///   spent_ns  time that taking the samples took: a sample may be a part of it, as a quantile of many round trips
   [[nodiscard]] bool satisfied(const std::vector<double>& samples, double spent_ns) const;
 };
 

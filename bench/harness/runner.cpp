@@ -140,7 +140,6 @@ void sample(Bench& bench, const std::vector<Measurement>& measurements, std::vec
             Progress& progress) {
   StopRule enough;
   if (bench.options().energy_ms != 0) enough.longest_ns = 1e8;  // the samples only choose what is metered
-  std::vector<double> spent_ns(measurements.size());
   std::vector<std::size_t> left(measurements.size());
   std::iota(left.begin(), left.end(), std::size_t{0});
   while (!left.empty()) {
@@ -150,11 +149,8 @@ void sample(Bench& bench, const std::vector<Measurement>& measurements, std::vec
       const Rounds rounds{outcomes[i].iterations, batches_per_round, warm_up(outcomes[i].iterations)};
       const std::vector<double> times = time(measurements[i], rounds, outcomes[i]);
       if (bench.leads())
-        for (double ns : times) {
-          outcomes[i].samples.push_back(sample_of(measurements[i], rounds.iterations, ns));
-          spent_ns[i] += ns;
-        }
-      const bool is_enough = !bench.leads() || enough.satisfied(outcomes[i].samples, spent_ns[i]);
+        for (double ns : times) outcomes[i].samples.push_back(sample_of(measurements[i], rounds.iterations, ns));
+      const bool is_enough = !bench.leads() || enough.satisfied(outcomes[i].samples, outcomes[i].wall_s * 1e9);
       if (bench.from_leader(is_enough) == 0) unfinished.push_back(i);
     }
     left = std::move(unfinished);

@@ -8,7 +8,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <functional>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -16,6 +15,7 @@
 #include "beeline/core/error.hpp"
 #include "common/devices.hpp"
 #include "common/program.hpp"
+#include "common/quantity.hpp"
 
 namespace apps {
 
@@ -46,8 +46,8 @@ template <class Info>
 [[nodiscard]] std::vector<Info> choose_methods(const std::vector<Info>& all, const std::string& text,
                                                const beeline::Config& config) {
   std::vector<Info> chosen;
-  std::istringstream list(text);
-  for (std::string name; text != "all" && std::getline(list, name, ',');) chosen.push_back(find_method(all, name));
+  if (text != "all")
+    for (const std::string& name : list_items(text)) chosen.push_back(find_method(all, name));
   if (text == "all")
     std::ranges::copy_if(all, std::back_inserter(chosen),
                          [&](const Info& info) { return info.reason(config).empty(); });

@@ -6,7 +6,6 @@
 #include <bit>
 #include <cmath>
 #include <optional>
-#include <sstream>
 
 #include "beeline/core/error.hpp"
 #include "common/quantity.hpp"
@@ -30,8 +29,7 @@ std::size_t parse_count(const std::string& item) {
 
 std::vector<std::size_t> parse_counts(const std::string& text) {
   std::vector<std::size_t> counts;
-  std::istringstream list(text);
-  for (std::string item; std::getline(list, item, ',');) counts.push_back(parse_count(item));
+  for (const std::string& item : apps::list_items(text)) counts.push_back(parse_count(item));
   require(!counts.empty(), Status::invalid_argument, "--size: no vector is named");
   return counts;
 }

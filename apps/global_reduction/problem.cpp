@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <optional>
-#include <sstream>
 
 #include "beeline/core/error.hpp"
 #include "common/quantity.hpp"
@@ -15,8 +14,7 @@ namespace global_reduction {
 
 std::vector<std::size_t> parse_counts(const std::string& text) {
   std::vector<std::size_t> counts;
-  std::istringstream list(text);
-  for (std::string item; std::getline(list, item, ',');) {
+  for (const std::string& item : apps::list_items(text)) {
     const std::optional<std::size_t> count = apps::parse_quantity(item);
     beeline::require(
         count && *count > 0, beeline::Status::invalid_argument,

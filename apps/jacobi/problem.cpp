@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <sstream>
 
 #include "beeline/core/error.hpp"
 #include "common/quantity.hpp"
@@ -32,8 +31,7 @@ std::size_t parse_extent(const std::string& text, const std::string& item) {
 
 std::vector<Size> parse_sizes(const std::string& text, int ranks) {
   std::vector<Size> sizes;
-  std::istringstream list(text);
-  for (std::string item; std::getline(list, item, ',');) {
+  for (const std::string& item : apps::list_items(text)) {
     const std::size_t cross = item.find('x');
     const std::size_t columns = parse_extent(item.substr(0, cross), item);
     sizes.push_back({columns, cross == std::string::npos ? columns * static_cast<std::size_t>(ranks)

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <mutex>
 #include <optional>
-#include <sstream>
 
 #include "beeline/core/error.hpp"
 #include "common/quantity.hpp"
@@ -20,8 +19,7 @@ using beeline::Status;
 std::vector<std::size_t> parse_keys(const std::string& text) {
   constexpr std::size_t largest = std::size_t{64} << 30;
   std::vector<std::size_t> numbers;
-  std::istringstream list(text);
-  for (std::string item; std::getline(list, item, ',');) {
+  for (const std::string& item : apps::list_items(text)) {
     const std::optional<std::size_t> keys = apps::parse_quantity(item);
     require(keys && *keys > 0 && *keys <= largest, Status::invalid_argument,
             fmt::format("--keys: '{}' is no number of keys; valid: 1 to 64G, like 64K or 256M", item));

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <bit>
 #include <optional>
-#include <sstream>
 
 #include "beeline/core/error.hpp"
 #include "common/quantity.hpp"
@@ -44,8 +43,7 @@ Layout layout_of(unsigned bits, int ranks) {
 
 std::vector<Layout> parse_words(const std::string& text, int ranks, bool weak) {
   std::vector<Layout> tables;
-  std::istringstream list(text);
-  for (std::string item; std::getline(list, item, ',');) {
+  for (const std::string& item : apps::list_items(text)) {
     const std::optional<std::size_t> words = apps::parse_quantity(item);
     require(words && *words >= fewest_words && std::has_single_bit(*words), Status::invalid_argument,
             fmt::format("--words: '{}' is no size of a table; valid: powers of two from 1K to 1024G, like 64K or 16M",

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <sstream>
 
 #include "beeline/core/error.hpp"
 #include "common/quantity.hpp"
@@ -33,8 +32,7 @@ std::size_t parse_size(const std::string& text) {
 
 std::vector<std::size_t> parse_sizes(const std::string& text) {
   std::vector<std::size_t> counts;
-  std::istringstream list(text);
-  for (std::string item; std::getline(list, item, ',');) counts.push_back(parse_size(item));
+  for (const std::string& item : apps::list_items(text)) counts.push_back(parse_size(item));
   beeline::require(!counts.empty(), beeline::Status::invalid_argument, "--size: no size is named");
   return counts;
 }
@@ -42,8 +40,7 @@ std::vector<std::size_t> parse_sizes(const std::string& text) {
 std::vector<Shape> parse_chunks(const std::string& text, const Shape& shape) {
   if (text.empty()) return {shape};
   std::vector<Shape> shapes;
-  std::istringstream list(text);
-  for (std::string item; std::getline(list, item, ',');) {
+  for (const std::string& item : apps::list_items(text)) {
     const std::optional<std::size_t> bytes = apps::parse_quantity(item);
     beeline::require(bytes && *bytes > 0, beeline::Status::invalid_argument,
                      fmt::format("--chunk: '{}' is no size of a chunk; valid: bytes like 64K or 4M", item));

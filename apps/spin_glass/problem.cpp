@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <sstream>
 
 #include "beeline/core/error.hpp"
+#include "common/quantity.hpp"
 #include "domain.hpp"
 
 namespace spin_glass {
@@ -42,8 +42,7 @@ Couplings parse_couplings(const std::string& text) {
 
 std::vector<Size> parse_sizes(const std::string& text, int ranks, bool weak) {
   std::vector<Size> sizes;
-  std::istringstream list(text);
-  for (std::string item; std::getline(list, item, ',');) {
+  for (const std::string& item : apps::list_items(text)) {
     std::array<std::uint32_t, 3> extents{};
     const std::size_t first = item.find('x'), second = item.find('x', first + 1);
     if (first == std::string::npos)

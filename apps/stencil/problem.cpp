@@ -36,8 +36,7 @@ Size parse_size(const std::string& item) {
 
 std::vector<Size> parse_sizes(const std::string& text) {
   std::vector<Size> sizes;
-  std::istringstream list(text);
-  for (std::string item; std::getline(list, item, ',');) sizes.push_back(parse_size(item));
+  for (const std::string& item : apps::list_items(text)) sizes.push_back(parse_size(item));
   require(!sizes.empty(), Status::invalid_argument, "--size: no volume is named");
   return sizes;
 }

@@ -35,16 +35,17 @@ constexpr Named measurements[] = {{"calls", beeline::bench::hpe::measure_copy_ca
 /// The sizes in a list such as 8,4096, in growing order.
 std::vector<std::size_t> parse_sizes(std::string_view text) {
   std::vector<std::size_t> sizes;
-  const char* end = text.data() + text.size();
-  for (const char* next = text.data(); next < end; ++next) {
+  const char* next = text.data();
+  const char* const end = next + text.size();
+  for (;;) {
     std::size_t bytes = 0;
     const auto [rest, problem] = std::from_chars(next, end, bytes);
     beeline::require(problem == std::errc{} && bytes != 0 && (rest == end || *rest == ','),
                      beeline::Status::invalid_argument, "sizes are numbers of bytes, as in 8,4096");
     sizes.push_back(bytes);
-    next = rest;
+    if (rest == end) break;
+    next = rest + 1;
   }
-  beeline::require(!sizes.empty(), beeline::Status::invalid_argument, "no size");
   std::sort(sizes.begin(), sizes.end());
   return sizes;
 }

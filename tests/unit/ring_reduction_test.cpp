@@ -35,12 +35,15 @@ TEST(RingProblem, SizesAreBytesOfWholeElements) {
 TEST(RingProblem, ListsOfSizesAndChunks) {
   EXPECT_EQ(parse_sizes("4,4K"), (std::vector<std::size_t>{1, 1024}));
   check_error(Status::invalid_argument, {"--size: no size is named"}, [] { static_cast<void>(parse_sizes("")); });
+  for (const char* bad : {"4,", ",4", "4,,8", ","})
+    check_error(Status::invalid_argument, {"--size: ''", "is no size of a vector"},
+                [&] { static_cast<void>(parse_sizes(bad)); });
   EXPECT_EQ(parse_chunks("", {.lanes = 2}).at(0).post_chunk_bytes, 0u);
   const std::vector<Shape> shapes = parse_chunks("64K,4M", {.lanes = 2});
   ASSERT_EQ(shapes.size(), 2u);
   EXPECT_EQ(shapes[1].post_chunk_bytes, std::size_t{4} << 20);
   EXPECT_EQ(shapes[1].lanes, 2u);
-  for (const char* bad : {"0", "4KB", "64K,,4M"})
+  for (const char* bad : {"0", "4KB", "64K,,4M", "64K,"})
     check_error(Status::invalid_argument, {"--chunk: '", "is no size of a chunk"},
                 [&] { static_cast<void>(parse_chunks(bad, {})); });
 }

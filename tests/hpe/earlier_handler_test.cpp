@@ -23,7 +23,7 @@ TEST(EarlierHandlers, ForOneFaultAreCalledOnce) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {
-        ::alarm(20);  // ends what would repeat the fault for ever
+        ::alarm(60);  // ends what would repeat the fault for ever
         struct sigaction once {};
         once.sa_handler = &say_once;
         once.sa_flags = static_cast<int>(SA_RESETHAND);

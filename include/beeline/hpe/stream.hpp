@@ -47,12 +47,14 @@ class Stream {
 
   [[nodiscard]] Device device() const;
 
-  /// Sets every byte of [to, to + bytes), which must be in memory that the stream's device reaches. Asynchronous.
+  /// Sets every byte of [to, to + bytes), in memory that the stream's device reaches, and no object's. Asynchronous.
   /// Throws invalid_argument as `copy` does, and unreachable.
   void fill(void* to, unsigned char value, std::size_t bytes);
   /// Runs `work` on a CPU thread in the order of the stream; on a GPU's stream it must not call CUDA, and delays such
-  /// work of other streams. An exception of `work` is thrown by the next `synchronize` or `is_done`. Asynchronous.
-  /// Throws invalid_argument for an empty function.
+  /// work of other streams. It must not access objects by the CPU: an access waits for all launches that use the
+  /// object, and those behind `work` wait for it (`DeviceAccess` and `Object::on` give it an address). An exception of
+  /// `work` is thrown by the next `synchronize` or `is_done`. Asynchronous. Throws invalid_argument for an empty
+  /// function.
   void enqueue(std::function<void()> work);
   /// Holds later work of this stream until the work that is now in `other`, of any device, has ended, with or without
   /// failures. Asynchronous. The wait of a host device's stream fails at BEELINE_STREAM_DEADLINE_S: later work is

@@ -168,6 +168,7 @@ TEST(Copies, OwnersWhileOthersAllocate) {
 TEST(Copies, HaveDeadlines) {
   const bool has_gpus = !Device::gpus().empty();
   if (!has_gpus && Device::host(6).reaches(Device::host(7))) GTEST_SKIP() << "such copies have no waits";
+  if (Device::gpus().size() == 1) GTEST_SKIP() << "a copy within one GPU may end before it is waited for";
   const Device source = has_gpus ? Device::gpus().front() : Device::host(6);
   const Device target = has_gpus ? Device::gpus().back() : Device::host(7);
   constexpr int copies = 5;

@@ -15,20 +15,23 @@ class YieldTimes {
  public:
   using Clock = std::chrono::steady_clock;
 
-  static constexpr std::chrono::milliseconds long_yield{1};    ///< less than a time slice, more than another wait takes
-  static constexpr unsigned long_yields = 2;                   ///< in a row: one may be the work of the system
-  static constexpr std::chrono::milliseconds sleeps_for{100};  ///< then one more yield shows whether it still holds
+  static constexpr std::chrono::milliseconds long_yield{1};  ///< less than a time slice, more than another wait takes
+  static constexpr std::chrono::milliseconds sleeps_for{100};
   static constexpr unsigned period = 8;  ///< yields of which one is timed: two clocks take a fifth of a yield
+  /// A long yield counts as much as this number of short ones, between threads that wait on the same core. One may be
+  /// the work of the system: it sleeps after two with less than half of this number of short ones in between.
+  static constexpr unsigned weight = 32, least = weight + weight / 2;
 
-  /// Whether the next yield is to be timed: after a long one each is.
-  [[nodiscard]] bool is_due() { return in_a_row_ > 0 || ++count_ % period == 0; }
+  /// Whether the next yield is to be timed: soon after a long one each is.
+  [[nodiscard]] bool is_due() { return points_ > 0 || ++count_ % period == 0; }
   void add(Clock::time_point start, Clock::time_point end) {
     if (end - start < long_yield) {
-      in_a_row_ = 0;
+      if (points_ > 0) --points_;
       return;
     }
-    if (++in_a_row_ < long_yields) return;
-    --in_a_row_;
+    points_ += weight;
+    if (points_ < least) return;
+    points_ = weight;  // after the sleeps one more long yield shows whether it still holds
     sleeps_until_ = end + sleeps_for;
     is_over_ = false;
   }
@@ -42,9 +45,9 @@ class YieldTimes {
   }
 
  private:
-  unsigned count_ = 0;     ///< yields that might have been timed
-  unsigned in_a_row_ = 0;  ///< long yields since the last short one, less than `long_yields`
-  bool is_over_ = true;    ///< whether `sleeps_until_` has passed
+  unsigned count_ = 0;   ///< yields that might have been timed
+  unsigned points_ = 0;  ///< `weight` for each long yield, less one for each short one, below `least`
+  bool is_over_ = true;  ///< whether `sleeps_until_` has passed
   Clock::time_point sleeps_until_{};
 };
 

@@ -168,30 +168,37 @@ struct TimedYields {
   }
 };
 
-TEST(YieldTimes, TwoLongYieldsInARowMeanSleepsForAWhile) {
-  constexpr std::chrono::microseconds brief(2), time_slice(4000);
+constexpr std::chrono::microseconds brief(2), time_slice(4000);
+
+TEST(YieldTimes, TwoLongYieldsSoonAfterEachOtherMeanSleepsForAWhile) {
   TimedYields yields;
+  const auto yield = [&](int count) {
+    for (int i = 0; i < count; ++i) yields.yield(brief);
+  };
   EXPECT_FALSE(yields.take_long()) << "a thread that has not yielded";
-  for (const auto takes : {brief, time_slice, brief, time_slice}) {
-    yields.yield(takes);
+  for (int i = 0; i < 10; ++i) {
+    yields.yield(time_slice);
     EXPECT_FALSE(yields.take_long()) << "one long yield may be the system's work";
+    yield(32);
   }
+  yields.yield(time_slice);
+  yield(16);
   yields.yield(time_slice);
   EXPECT_TRUE(yields.take_long());
   yields.now += detail::YieldTimes::sleeps_for - std::chrono::microseconds(1);
   EXPECT_TRUE(yields.take_long());
   yields.now += std::chrono::microseconds(1);
   EXPECT_FALSE(yields.take_long()) << "tries again";
+  yield(16);
   yields.yield(time_slice);
   EXPECT_TRUE(yields.take_long()) << "one more long yield is enough";
   yields.now += detail::YieldTimes::sleeps_for;
-  EXPECT_FALSE(yields.take_long());
-  yields.yield(brief);
+  yield(17);
   yields.yield(time_slice);
   EXPECT_FALSE(yields.take_long()) << "the core was free in between";
 }
 
-TEST(YieldTimes, OneYieldInEightIsTimedAndEachAfterALongOne) {
+TEST(YieldTimes, OneYieldInEightIsTimedAndEachSoonAfterALongOne) {
   TimedYields yields;
   const auto due = [&](int count) {
     int sum = 0;
@@ -199,9 +206,9 @@ TEST(YieldTimes, OneYieldInEightIsTimedAndEachAfterALongOne) {
     return sum;
   };
   EXPECT_EQ(5, due(40));
-  yields.yield(std::chrono::milliseconds(4));
+  yields.yield(time_slice);
   EXPECT_EQ(3, due(3));
-  yields.yield(std::chrono::microseconds(2));
+  for (int i = 0; i < 32; ++i) yields.yield(brief);
   EXPECT_EQ(5, due(40));
 }
 

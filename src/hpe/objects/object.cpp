@@ -65,7 +65,7 @@ const char* name(Hint hint) noexcept { return hint_names[static_cast<std::size_t
 
 namespace {
 
-void check_options(std::size_t bytes, const ObjectOptions& options, Device device) {
+void check_object(std::size_t bytes, const ObjectOptions& options, Device device) {
   if (options.deadline && options.deadline->count() <= 0)
     throw Error(Status::invalid_argument,
                 fmt::format("an object's deadline of {} ns: expected more than 0", options.deadline->count()));
@@ -85,7 +85,7 @@ void check_options(std::size_t bytes, const ObjectOptions& options, Device devic
 std::unique_ptr<ObjectState> detail::make_object(std::size_t bytes, const ObjectOptions& options) {
   const Device device = options.device ? *options.device : Device::all().front();
   device.require_working();
-  check_options(bytes, options, device);
+  check_object(bytes, options, device);
   if (options.protocol == Protocol::managed) return make_managed_object(bytes, options, device);
   return std::make_unique<BlockObject>(bytes, options, device);
 }

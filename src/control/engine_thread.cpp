@@ -425,7 +425,7 @@ void EngineThread::rest(std::uint32_t idle, std::uint64_t idle_since) {
   if (poll_us_ == 0) return machine::back_off(idle, Polling(WaitPolicy::spin, 0));
   const Polling polling = client_.context.polling;
   const bool looks = idle % detail::polls_per_look == 0 || machine::backs_off(idle, polling);
-  if (looks && (detail::yields_take_long() || machine::clock_ns() - idle_since > engine_spin_ns)) return sleep();
+  if (looks && machine::clock_ns() - idle_since > engine_spin_ns) return sleep();
   machine::back_off(idle, polling.sleeps_at_once() ? Polling(WaitPolicy::yield, 0) : polling);
 }
 

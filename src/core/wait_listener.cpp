@@ -12,7 +12,6 @@
 
 #include "beeline/core/wait_policy.hpp"
 #include "core/long_wait.hpp"
-#include "core/yield_times.hpp"
 
 namespace beeline::detail {
 
@@ -20,7 +19,6 @@ namespace {
 
 thread_local WaitListener* listener = nullptr;
 thread_local WaitInterrupt* interrupt = nullptr;
-thread_local YieldTimes yield_times;
 
 /// Yields between two works of a wait, and works between two yields of one that would sleep: an engine's work takes as
 /// long as several yields.
@@ -65,18 +63,6 @@ WaitListener* listen_to_waits(WaitListener* next) noexcept { return std::exchang
 void tell_wait() noexcept {
   if (listener != nullptr) listener->on_wait();
 }
-
-void yield_core() noexcept {
-  if (!yield_times.is_due()) {
-    ::sched_yield();
-    return;
-  }
-  const auto start = YieldTimes::Clock::now();
-  ::sched_yield();
-  yield_times.add(start, YieldTimes::Clock::now());
-}
-
-bool yields_take_long() noexcept { return yield_times.take_long(YieldTimes::Clock::now); }
 
 void add_wait_work(WaitWork& work) {
   const std::lock_guard lock(works_mutex);

@@ -112,8 +112,7 @@ Status World::Implementation::poll_until_over(const char* what, std::int64_t dea
       awaited != nullptr && polling.policy() == WaitPolicy::automatic && !awaited->device().is_gpu();
   for (std::uint32_t poll = yields_at_once ? polling.number() : 0; !over(); ++poll) {
     const bool gives_core_away = machine::backs_off(poll, polling);
-    const bool slept =
-        by_condition && (poll >= sleeps_from || detail::yields_take_long()) && awaited->sleep_until_drained(nap);
+    const bool slept = by_condition && poll >= sleeps_from && awaited->sleep_until_drained(nap);
     if (!slept) machine::back_off(poll, polling);
     if (!slept && awaited != nullptr && awaited->device().is_gpu()) let_others_call_driver(start);
     if (poll % detail::polls_per_look != 0 && !gives_core_away) continue;

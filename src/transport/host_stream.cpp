@@ -225,10 +225,8 @@ class HostStream final : public Stream {
     if (tasks_.empty() && !closing_ && !polling.sleeps_at_once()) {
       has_news_.store(false, std::memory_order_relaxed);
       lock.unlock();
-      for (std::uint32_t poll = 0;
-           poll < polls_before_sleep && !detail::yields_take_long() && !has_news_.load(std::memory_order_relaxed);
-           ++poll)
-        detail::yield_core();
+      for (std::uint32_t poll = 0; poll < polls_before_sleep && !has_news_.load(std::memory_order_relaxed); ++poll)
+        std::this_thread::yield();
       lock.lock();
     }
     asleep_ = true;

@@ -314,8 +314,8 @@ void NetworkEngine::run() {
         continue;
       }
       if (idle_since == 0) idle_since = now;
-      if (now - idle_since < spin_ns_ && !detail::yields_take_long())
-        detail::yield_core();
+      if (now - idle_since < spin_ns_)
+        ::sched_yield();
       else if (!failures_.report())
         sleep();
     }

@@ -234,6 +234,7 @@ def without_launched(found: list[Record], **reasons: str) -> list[Record]:
 NO_GRAPHS = {"started_copy": "kernels of GPUs alone launch graphs"}
 
 
+@pytest.mark.timeout(290)  # 85 measurements of polling threads: 9 s on idle cores, over 120 s beside other tests
 def test_methods_of_commands_and_of_both_ways() -> None:
     operations = (
         "command_load,command_leases,command_together,command_rate,command_parts,control_parts,copy_rate,"

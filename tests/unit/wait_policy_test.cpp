@@ -9,7 +9,6 @@
 #include <thread>
 
 #include "beeline/beeline.hpp"
-#include "core/yield_times.hpp"
 #include "tests/support/errors.hpp"
 #include "tests/support/ranks.hpp"
 
@@ -151,74 +150,6 @@ TEST_P(WaitPolicies, AGpusStreamIsAwaited) {
                   if (GetParam() == WaitPolicy::spin) EXPECT_LE(sleeps, 5);
                 }),
             0);
-}
-
-/// Yields of a thread at times that the test chooses.
-struct TimedYields {
-  using Clock = detail::YieldTimes::Clock;
-  detail::YieldTimes times{};
-  Clock::time_point now = Clock::time_point() + std::chrono::hours(1);
-
-  void yield(std::chrono::microseconds takes) {
-    times.add(now, now + takes);
-    now += takes;
-  }
-  [[nodiscard]] bool take_long() {
-    return times.take_long([this] { return now; });
-  }
-};
-
-constexpr std::chrono::microseconds brief(2), time_slice(4000);
-
-TEST(YieldTimes, TwoLongYieldsSoonAfterEachOtherMeanSleepsForAWhile) {
-  TimedYields yields;
-  const auto yield = [&](int count) {
-    for (int i = 0; i < count; ++i) yields.yield(brief);
-  };
-  EXPECT_FALSE(yields.take_long()) << "a thread that has not yielded";
-  for (int i = 0; i < 10; ++i) {
-    yields.yield(time_slice);
-    EXPECT_FALSE(yields.take_long()) << "one long yield may be the system's work";
-    yield(32);
-  }
-  yields.yield(time_slice);
-  yield(16);
-  yields.yield(time_slice);
-  EXPECT_TRUE(yields.take_long());
-  yields.now += detail::YieldTimes::sleeps_for - std::chrono::microseconds(1);
-  EXPECT_TRUE(yields.take_long());
-  yields.now += std::chrono::microseconds(1);
-  EXPECT_FALSE(yields.take_long()) << "tries again";
-  yield(16);
-  yields.yield(time_slice);
-  EXPECT_TRUE(yields.take_long()) << "one more long yield is enough";
-  yields.now += detail::YieldTimes::sleeps_for;
-  yield(17);
-  yields.yield(time_slice);
-  EXPECT_FALSE(yields.take_long()) << "the core was free in between";
-}
-
-TEST(YieldTimes, OneYieldInEightIsTimedAndEachSoonAfterALongOne) {
-  TimedYields yields;
-  const auto due = [&](int count) {
-    int sum = 0;
-    for (int i = 0; i < count; ++i) sum += yields.times.is_due() ? 1 : 0;
-    return sum;
-  };
-  EXPECT_EQ(5, due(40));
-  yields.yield(time_slice);
-  EXPECT_EQ(3, due(3));
-  for (int i = 0; i < 32; ++i) yields.yield(brief);
-  EXPECT_EQ(5, due(40));
-}
-
-TEST(YieldTimes, ALongYieldTakesAMillisecond) {
-  TimedYields yields;
-  for (int i = 0; i < 10; ++i) yields.yield(detail::YieldTimes::long_yield - std::chrono::microseconds(1));
-  EXPECT_FALSE(yields.take_long());
-  yields.yield(detail::YieldTimes::long_yield);
-  yields.yield(detail::YieldTimes::long_yield);
-  EXPECT_TRUE(yields.take_long());
 }
 
 /// Work that is there or not, as the test says.

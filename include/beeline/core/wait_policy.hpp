@@ -65,12 +65,6 @@ WaitListener* listen_to_waits(WaitListener* next) noexcept;
 /// Calls this thread's listener, if it has one.
 void tell_wait() noexcept;
 
-/// Yields this thread's core. For `yields_take_long` it measures some of the yields.
-void yield_core() noexcept;
-/// Whether this thread's last yields took so long that waits sleep between polls for a while, since a sleeping thread
-/// gets its core back sooner: another program computes on that core.
-[[nodiscard]] bool yields_take_long() noexcept;
-
 /// Work of an engine that waiting CPU threads of any rank do, so that the operation for which they wait need not wait
 /// for another thread to run. A short wait does no such work.
 class WaitWork {

@@ -11,6 +11,7 @@
 #include "beeline/core/wait_policy.hpp"
 
 #if !BEELINE_ON_GPU
+#include <sched.h>
 #include <time.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -174,7 +175,7 @@ BEELINE_HOST_DEVICE inline void sleep_us(std::uint32_t microseconds) {
 }
 
 /// Called after each unsuccessful poll. By default it spins for a number of polls, then yields the core, then sleeps,
-/// so that many ranks make progress on few cores. It sleeps earlier if yields take long.
+/// so that many ranks make progress on few cores.
 BEELINE_HOST_DEVICE inline void back_off(std::uint32_t poll, Polling polling) {
   constexpr std::uint32_t yields_before_sleep = 4096;
   if (!polling.gives_core_away(poll)) {
@@ -184,15 +185,15 @@ BEELINE_HOST_DEVICE inline void back_off(std::uint32_t poll, Polling polling) {
     return;
   }
   const std::uint32_t yields = poll - polling.number();
-  const bool sleeps = polling.sleeps_at_once() || (polling.policy() != WaitPolicy::yield &&
-                                                   (yields >= yields_before_sleep || detail::yields_take_long()));
+  const bool sleeps =
+      polling.sleeps_at_once() || (polling.policy() != WaitPolicy::yield && yields >= yields_before_sleep);
   detail::tell_wait();
   // If there was work, more work is likely, since data arrive in parts.
   if (sleeps ? detail::do_wait_work() : detail::do_wait_work(yields)) return;
   if (sleeps)
     sleep_us(polling.sleeps_at_once() ? polling.number() : 50);
   else
-    detail::yield_core();
+    sched_yield();
 }
 
 /// Whether `back_off` yields the core at this poll.

@@ -63,9 +63,9 @@ class StreamState {
   }
   /// As `Stream::wait_for`.
   void wait_for(StreamState& other);
-  /// Of a host device's stream: a stream of the GPU that carries out this stream's work there. That work is enqueued at
-  /// once, between waits of the streams for each other: what is given to a GPU while another of its streams waits for
-  /// this stream might not begin before that wait ends.
+  /// Of a host device's stream: a stream of the GPU for this stream's work there. The work is enqueued during the call,
+  /// between waits of the two streams for each other. Enqueued later, it might be queued behind the wait of another
+  /// stream of the GPU for this stream, and neither would end.
   [[nodiscard]] StreamState& stream_beside(DeviceState& gpu);
   /// An event of the device, for one record of this stream.
   [[nodiscard]] std::shared_ptr<Event> take_event() { return IdleEvents::take(events_, *own_); }

@@ -28,7 +28,6 @@ class CopiesInTurn final : public StagedCopies {
   void enqueue(StreamState& stream);
   /// The stream will not make all copies: `start` and `is_done` throw from now on.
   void abandon() { is_abandoned_ = true; }
-  [[nodiscard]] bool is_abandoned() const { return is_abandoned_; }
 
   /// Lets the stream make the slot's next copy, whose addresses are known.
   void start(unsigned slot, std::byte* to, const std::byte* from, std::size_t bytes) override;

@@ -110,19 +110,22 @@ RendezvousFile::RendezvousFile(const std::string& job, const Publication& public
     : path_(folder_path(readers)), folder_(open_folder(path_)), name_(file_name(job)) {
   const std::string text =
       fmt::format("{}\n{}\n{}\n{}\n{}\n", first_line, job, ::getpid(), publication.address, publication.token);
-  if (readers == Readers::several_hosts) {
-    const std::string unfinished = fmt::format("{}.{}", name_, make_token());
-    write(text, unfinished);
-    require(::renameat(folder_.get(), unfinished.c_str(), folder_.get(), name_.c_str()) == 0, Status::no_resource,
-            fmt::format("{}/{} cannot be made: {}", path_, name_, system_message(errno)));
-    return;
+  const bool is_locked = readers == Readers::one_host;
+  if (is_locked) {
+    lock_folder(deadline);
+    refuse_a_second();
   }
-  lock_folder(deadline);
-  replace_stale();
-  write(text, name_);
-  require(::flock(file_.get(), LOCK_EX | LOCK_NB) == 0, Status::no_resource,
-          fmt::format("{}/{} cannot be locked: {}", path_, name_, system_message(errno)));
-  ::flock(folder_.get(), LOCK_UN);
+  const std::string unfinished = fmt::format("{}.{}", name_, make_token());
+  try {
+    write(text, unfinished);
+    // Locked before it has the name by which others open it: whoever looks whether it is locked locks it meanwhile.
+    if (is_locked) require_done(::flock(file_.get(), LOCK_EX | LOCK_NB), "locked");
+    require_done(::renameat(folder_.get(), unfinished.c_str(), folder_.get(), name_.c_str()), "made");
+  } catch (...) {
+    ::unlinkat(folder_.get(), unfinished.c_str(), 0);
+    throw;
+  }
+  if (is_locked) ::flock(folder_.get(), LOCK_UN);
 }
 
 void RendezvousFile::lock_folder(const Deadline& deadline) const {
@@ -137,28 +140,29 @@ void RendezvousFile::lock_folder(const Deadline& deadline) const {
 
 RendezvousFile::~RendezvousFile() { ::unlinkat(folder_.get(), name_.c_str(), 0); }
 
-void RendezvousFile::replace_stale() const {
+void RendezvousFile::refuse_a_second() const {
   const FileDescriptor known = open_file(folder_, path_, name_);
   if (!known) return;
   const std::vector<std::string> lines = read_lines(known);
   require(!owner_lives(known), Status::invalid_argument,
           fmt::format("process {} is rank 0 of this job already, and its ranks have not all joined",
                       lines.size() > 2 ? lines[2] : "(unknown)"));
-  ::unlinkat(folder_.get(), name_.c_str(), 0);
 }
 
 void RendezvousFile::write(const std::string& text, const std::string& name) {
   file_ = FileDescriptor(
       ::openat(folder_.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR));
-  require(static_cast<bool>(file_), Status::no_resource,
-          fmt::format("{}/{} cannot be made: {}", path_, name, system_message(errno)));
-  const bool whole = text.size() <= max_file_bytes &&
-                     ::pwrite(file_.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
-  if (whole) return;
+  require_done(file_ ? 0 : -1, "made");
+  require(text.size() <= max_file_bytes, Status::no_resource,
+          fmt::format("{}/{} cannot be written: too long", path_, name_));
+  const bool is_whole = ::pwrite(file_.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
+  require_done(is_whole ? 0 : -1, "written");
+}
+
+void RendezvousFile::require_done(int result, std::string_view what) const {
   const int error = errno;
-  ::unlinkat(folder_.get(), name.c_str(), 0);
-  throw Error(Status::no_resource, fmt::format("{}/{} cannot be written: {}", path_, name,
-                                               text.size() > max_file_bytes ? "too long" : system_message(error)));
+  require(result == 0, Status::no_resource,
+          fmt::format("{}/{} cannot be {}: {}", path_, name_, what, system_message(error)));
 }
 
 PublicationLook look_for_publication(const std::string& job, Readers readers) {

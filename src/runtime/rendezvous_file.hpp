@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include <string>
+#include <string_view>
 
 #include "beeline/runtime/file_descriptor.hpp"
 #include "runtime/deadline.hpp"
@@ -38,8 +39,11 @@ class RendezvousFile {
 
  private:
   void lock_folder(const Deadline& deadline) const;
-  void replace_stale() const;
+  /// Throws if the file of a rank 0 that lives is there.
+  void refuse_a_second() const;
   void write(const std::string& text, const std::string& name);
+  /// Throws unless `result`, of a system call that has just returned, is 0.
+  void require_done(int result, std::string_view what) const;
 
   std::string path_;  ///< of the folder
   FileDescriptor folder_;

@@ -7,10 +7,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <string>
+#include <thread>
 
 #include "bootstrap_worlds.hpp"
 #include "tests/support/child_process.hpp"
@@ -70,6 +73,23 @@ TEST_F(RendezvousFiles, ASecondRankZeroIsRefusedWhileTheFirstLives) {
   EXPECT_EQ(error.code(), Status::invalid_argument);
   EXPECT_TRUE(mentions(error, "process " + std::to_string(::getpid()) + " is rank 0 of this job")) << error.what();
   EXPECT_TRUE(look_for_publication("job").found) << "the first is not disturbed";
+}
+
+TEST_F(RendezvousFiles, MayBeLookedForWhileTheyAreMade) {
+  publish("job");  // makes the folder
+  std::atomic<bool> is_over = false;
+  int found = 0;
+  std::thread looker([&] {
+    while (!is_over) found += look_for_publication("job").found ? 1 : 0;
+  });
+  for (int repeat = 0; repeat < 2000; ++repeat) EXPECT_NO_THROW(publish("job"));
+  {
+    const RendezvousFile last = publish("job");
+    is_over = true;
+    looker.join();
+    EXPECT_TRUE(look_for_publication("job").found) << "after " << found << " finds";
+  }
+  EXPECT_EQ(0u, files());
 }
 
 TEST_F(RendezvousFiles, AFileThatAKilledRankZeroLeftIsNotBelievedAndReplaced) {

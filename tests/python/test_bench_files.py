@@ -67,7 +67,8 @@ def test_a_signal_keeps_what_was_measured_before(tmp_path: Path) -> None:
     }  # fmt: skip
     measuring = programs / "beeline-bench-files"
     measuring.unlink(missing_ok=True)
-    measuring.write_text(f"#!/bin/sh\n[ $3 = 4096 ] && echo '{json.dumps(row)}' && exit\ntouch {began}\nsleep 60\n")
+    script = f"[ $3 = 4096 ] && echo '{json.dumps(row)}' && exit\ntouch {began}\nexec sleep 60\n"
+    measuring.write_text(f"#!/bin/sh\n{script}")
     measuring.chmod(0o755)
     command = [sys.executable, "-m", "beeline", "bench", "files", "--sizes", "4K,8K", "--memory", "host"]
     environment = {**os.environ, "BEELINE_BIN": str(programs)}

@@ -79,7 +79,7 @@ def test_ranks_of_mpirun_meet(hosts: Hosts, tmp_path: Path) -> None:
     version = subprocess.run([mpirun, "--version"], capture_output=True, text=True, check=False) if mpirun else None
     if mpirun is None or version is None or "Open MPI" not in version.stdout:
         pytest.skip("no mpirun of Open MPI")
-    variables = {"HOME": str(tmp_path), "MASTER_ADDR": "", "BEELINE_TOKEN": ""}
+    variables = {"HOME": str(tmp_path), "MASTER_ADDR": "", "BEELINE_TOKEN": "", "BEELINE_DEADLINE_S": "60"}
     exported = [word for name in hosts.meeting() | variables for word in ("-x", name)]
     command = [
         mpirun, "--allow-run-as-root", "-n", "2", "--host", ",".join(hosts.addresses), "--map-by", "node",
@@ -98,7 +98,7 @@ def test_ranks_of_torchrun_meet(hosts: Hosts, tmp_path: Path) -> None:
             str(host), "--master-addr", hosts.addresses[0], "--master-port", "29400", "--no-python", str(RANK), "50",
         ]  # fmt: skip
 
-    variables = {"HOME": str(tmp_path), "BEELINE_TOKEN": ""}
+    variables = {"HOME": str(tmp_path), "BEELINE_TOKEN": "", "BEELINE_DEADLINE_S": "60"}  # torchrun starts them
     expect_rounds([hosts.execute(host, of_host(host), variables) for host in range(2)], 50)
 
 

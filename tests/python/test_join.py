@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 from ports import free_port
+from processes import eventually
 
 JOINING_RANK = str(Path(__file__).resolve().parents[2] / "build" / "bin" / "joining-rank")
 FOREIGN = re.compile(r"(BEELINE|OMPI|PMIX?|MPI|SLURM|TORCHELASTIC)_|(LOCAL_|GROUP_|ROLE_)?(RANK|WORLD_SIZE)$|MASTER_")
@@ -129,12 +130,9 @@ def test_worlds_after_each_other_and_at_once() -> None:
 
 
 def wait_for_file(folder: Path) -> Path:
-    end = time.monotonic() + 60
-    while time.monotonic() < end:
-        if folder.exists() and (files := list(folder.iterdir())):
-            return files[0]
-        time.sleep(0.01)
-    raise AssertionError("rank 0 left no file")
+    """Rank 0's file. One that has not its name yet, which has no suffix, does not count."""
+    assert eventually(lambda: any(not file.suffix for file in folder.glob("*"))), "rank 0 left no file"
+    return next(file for file in folder.glob("*") if not file.suffix)
 
 
 def test_the_file_of_a_killed_job_is_not_believed(folder: Path) -> None:
@@ -204,13 +202,8 @@ def test_two_ranks_with_the_same_number(twice: int, reason: str) -> None:
 
 
 def wait_for_one_to_end(processes: Sequence[subprocess.Popen[str]]) -> subprocess.Popen[str]:
-    end = time.monotonic() + 60
-    while time.monotonic() < end:
-        for process in processes:
-            if process.poll() is not None:
-                return process
-        time.sleep(0.01)
-    raise AssertionError("no rank was refused")
+    assert eventually(lambda: any(process.poll() is not None for process in processes)), "no rank was refused"
+    return next(process for process in processes if process.returncode is not None)
 
 
 @pytest.mark.parametrize("victim", [0, 1])

@@ -37,12 +37,22 @@ class TestOutput:
     def test_no_prefix(self) -> None:
         assert shell("echo out", "--no-prefix").stdout == "out\nout\n"
 
-    def test_lines_of_ranks_do_not_mix(self) -> None:
-        script = f"{sys.executable} -c 'for i in range(2000): print(\"x\" * 300, i)'"
-        lines = shell(script, ranks=3).stdout.splitlines()
+    @pytest.mark.parametrize("parts", ['f"{text} {i}\\n",', 'text, f" {i}\\n"'], ids=["whole", "in pieces"])
+    def test_lines_of_ranks_do_not_mix(self, parts: str) -> None:
+        """If the rest of a line is late, another rank's line ends its first piece."""
+        program = f"""
+import os
+text = "x" * 300
+for i in range(2000):
+    for part in ({parts}):
+        os.write(1, part.encode())
+"""
+        lines = launch("-n", "3", "--", sys.executable, "-c", program).stdout.splitlines()
+        expected = [f"{'x' * 300} {i}" for i in range(2000)]
         for rank in range(3):
-            own = [line for line in lines if line.startswith(f"[{rank}] ")]
-            assert own == [f"[{rank}] {'x' * 300} {i}" for i in range(2000)]
+            own = [line[4:] for line in lines if line.startswith(f"[{rank}] ")]
+            assert "".join(own) == "".join(expected)
+            assert len(own) == 2000 or parts.startswith("text")
 
     def test_long_lines_and_a_missing_newline(self) -> None:
         result = shell(f"{sys.executable} -c 'import sys; sys.stdout.write(\"y\" * 1000000)'", ranks=1)
@@ -334,15 +344,11 @@ class TestDeaths:
         assert processes_with(mark) == []
 
     def test_a_stopped_rank_ends_with_the_deadline_of_the_others(self) -> None:
-        deadline_s = 3
-        start = time.monotonic()
-        result = launch("-n", "3", "--device", "cpu", "--deadline", f"{deadline_s}", "--", ENDING_RANK, "1", "stop")
-        excess = time.monotonic() - start - deadline_s
-        print(f"the job ended {excess:.2f} s after its deadline, set-up included")
+        result = launch("-n", "3", "--device", "cpu", "--deadline", "3", "--", ENDING_RANK, "1", "stop")
         assert result.returncode == 1
         assert "barrier on rank 1" in result.stderr
         assert "  rank 1 had been stopped by a signal, and was killed\n" in result.stderr
-        assert excess < 5, "1 s, and the rest for set-up and a busy machine; grace and SIGTERM take 5 s"
+        assert "did not end within" not in result.stderr, "the job does not wait for it"
 
     def test_an_error_that_all_ranks_hear_of_has_few_lines_of_each(self) -> None:
         ranks = 12
@@ -473,7 +479,7 @@ class TestKeepGoing:
         assert result.stderr.count("the others may go on") == 3
 
     def test_a_rank_that_leaves_nothing_but_status_0_has_failed(self) -> None:
-        result = launch("-n", "3", "--keep-going", "--deadline", "2", "--", ENDING_RANK, "1", "_exit 0")
+        result = launch("-n", "3", "--keep-going", "--", ENDING_RANK, "1", "_exit 0")
         assert result.returncode == 1
         assert "rank 1 (pid " in result.stderr
         assert "exited with code 0 without leaving the world" in result.stderr

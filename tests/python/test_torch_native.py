@@ -16,6 +16,7 @@ from typing import IO
 
 import pytest
 from conftest import REPOSITORY
+from processes import eventually
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 from beeline import torch_native  # noqa: E402 it needs torch
@@ -47,10 +48,8 @@ def runs(folder: Path) -> int:
 
 
 def wait_for(file: Path) -> None:
-    limit = time.monotonic() + 20
-    while not file.exists():
-        assert time.monotonic() < limit, file
-        time.sleep(0.02)
+    """The compiler has the lowest priority: on a busy machine it gets little of a core."""
+    assert eventually(file.exists, 100), file
 
 
 def test_it_is_compiled_in_the_background_and_used_by_later_programs(
@@ -98,8 +97,8 @@ def test_the_command_says_what_it_has_done(compiler: Compiler, tmp_path: Path, c
     done = cli("build-torch")
     assert (done.returncode, "beeline: the compiler failed (error: no headers" in done.stderr) == (1, True)
     compiler("sleep 60")
-    done = cli("build-torch", "--deadline", "1")
-    assert (done.returncode, "beeline: the compiler took longer than 1 s" in done.stderr) == (1, True)
+    done = cli("build-torch", "--deadline", "3")
+    assert (done.returncode, "beeline: the compiler took longer than 3 s" in done.stderr) == (1, True)
     compiler('echo part >"$out"')
     assert "cannot be loaded" in cli("build-torch").stderr
     assert runs(tmp_path) == 3

@@ -97,8 +97,8 @@ def missing_ranks() -> None:
 
 def a_rank_that_does_not_call() -> None:
     """The deadline is the program's, and the error names the missing rank and the time."""
-    world = init(f"file://{FOLDER}/silent", 1)
-    assert world.deadline_s == 1
+    world = init(f"file://{FOLDER}/silent", 2)
+    assert world.deadline_s == 2
     with pytest.raises(ValueError, match="timeout of 0 s: expected more than 0"):
         dist.new_group(timeout=timedelta(0))
     if RANK == 0:
@@ -108,7 +108,7 @@ def a_rank_that_does_not_call() -> None:
             dist.barrier(async_op=True),
         ]  # fmt: skip
         for work in pending:
-            with pytest.raises(beeline.DeadlineError, match=r"on rank 1 in allreduce.*after 1\.\d+ s"):
+            with pytest.raises(beeline.DeadlineError, match=r"on rank 1 in allreduce.*after [2-9]\.\d+ s"):
                 work.wait()
             assert (work.is_completed(), work.is_success()) == (True, False)
             assert "on rank 1 in allreduce" in str(work.exception())
@@ -119,7 +119,7 @@ def a_rank_that_does_not_call() -> None:
 def group_time_outs() -> None:
     """A group has its own deadline, limited by that of streams."""
     world = init(f"file://{FOLDER}/groups")
-    group = dist.new_group(timeout=timedelta(seconds=0.5))
+    group = dist.new_group(timeout=timedelta(seconds=1))
     if RANK == 0:
         begin = time.monotonic()
         with pytest.raises(beeline.Error):

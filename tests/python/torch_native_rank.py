@@ -137,7 +137,7 @@ def works() -> None:
 
 def failures() -> None:
     """A failed call of a host rank is completed, but without success."""
-    group = dist.new_group(timeout=timedelta(seconds=0.3))
+    group = dist.new_group(timeout=timedelta(seconds=1))
     if RANK == 0:
         options = dist.AllreduceOptions()
         options.asyncOp = True

@@ -56,6 +56,7 @@ RendezvousServer::Implementation::Implementation(Options options)
   address_ = detail::local_endpoint(listener_.get());
   thread_ = detail::start_thread(
       "the rendezvous server", [](void* self) { static_cast<Implementation*>(self)->serve(); }, this);
+  fork_handler_.emplace([this] { close_in_child(); }, &round_mutex_);
 }
 
 RendezvousServer::Implementation::~Implementation() {
@@ -145,13 +146,24 @@ bool RendezvousServer::Implementation::is_missed(int rank) const {
   return std::find(missed_.begin(), missed_.end(), rank) != missed_.end();
 }
 
+/// A forked child that keeps the sockets and outlives this process would hide the process's end from the ranks.
+void RendezvousServer::Implementation::close_in_child() const {
+  if (listener_) ::close(listener_.get());
+  for (const auto& each : connections_) ::close(each->stream.descriptor());
+}
+
 void RendezvousServer::Implementation::serve() {
+  std::unique_lock round(round_mutex_);
   while (!stopping_.load()) {
     if (pause_ && pause_->passed()) pause_.reset();
     std::vector<pollfd> set = {{wake_.descriptor(), POLLIN, 0}, {pause_ ? -1 : listener_.get(), POLLIN, 0}};
     for (const auto& each : connections_)
       set.push_back({each->stream.descriptor(), static_cast<short>(each->sending() ? POLLIN | POLLOUT : POLLIN), 0});
-    if (::poll(set.data(), set.size(), poll_milliseconds()) < 0) continue;
+    const int milliseconds = poll_milliseconds();
+    round.unlock();
+    const int ready = ::poll(set.data(), set.size(), milliseconds);
+    round.lock();
+    if (ready < 0) continue;
     if (set[0].revents != 0) wake_.lower();
     if (closing_.load()) listener_.reset();
     for (std::size_t i = 2; i < set.size(); ++i) {

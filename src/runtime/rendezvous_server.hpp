@@ -17,6 +17,7 @@
 #include "beeline/core/status.hpp"
 #include "beeline/runtime/health.hpp"
 #include "beeline/runtime/rendezvous.hpp"
+#include "core/fork.hpp"
 #include "runtime/served_world.hpp"
 #include "runtime/socket.hpp"
 
@@ -47,6 +48,7 @@ class RendezvousServer::Implementation {
   };
 
   void serve();
+  void close_in_child() const;
   [[nodiscard]] int poll_milliseconds() const;
   void accept();
   [[nodiscard]] std::size_t strangers() const;
@@ -93,7 +95,9 @@ class RendezvousServer::Implementation {
   std::vector<int> ended_;              ///< ranks named by expect_no_more() that the server's thread has not handled
   std::vector<int> missed_;             ///< ranks that ended before they joined a world
   bool reported_ = false;               ///< a failure was reported to ranks that have not continued after it
+  std::mutex round_mutex_;              ///< held by the server's thread, except while it waits
   std::thread thread_;
+  std::optional<detail::ForkHandler> fork_handler_;
 };
 
 }  // namespace beeline

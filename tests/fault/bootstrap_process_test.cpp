@@ -6,10 +6,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <array>
 #include <future>
 #include <stdexcept>
 
 #include "../unit/bootstrap_worlds.hpp"
+#include "tests/support/child_process.hpp"
 #include "tests/support/ranks.hpp"
 
 namespace beeline::tests {
@@ -74,6 +76,35 @@ TEST(Processes, ADeathInSetUpFreesTheOthersAndIsNamed) {
     EXPECT_EQ(outcome.signal, rank == 2 ? SIGKILL : 0) << "rank " << rank;
     EXPECT_EQ(outcome.failure, "") << "rank " << rank;
   }
+}
+
+/// The fork has the sockets of rank 0, which serves the world, unless they were closed in it.
+TEST(Processes, TheEndOfRankZeroIsSeenThoughAForkOfItGoesOn) {
+  Config config;
+  config.size = 2, config.deadline_ns = generous_ns;
+  config.launcher.job = make_token();
+  std::array<int, 2> test_lives{};
+  ASSERT_EQ(::pipe(test_lives.data()), 0);
+  beeline_test::ChildProcess first([&](const std::string&) {
+    const auto bootstrap = join_world(config);
+    if (::fork() == 0) {
+      ::close(test_lives[1]);
+      [[maybe_unused]] const ssize_t got = ::read(test_lives[0], &config, 1);  // returns when the test ends
+      ::_exit(0);
+    }
+    bootstrap->barrier(generous_ns);
+    ::pause();
+    return std::string();
+  });
+  first.tell("");
+  config.rank = 1;
+  const auto bootstrap = join_world(config);
+  bootstrap->barrier(generous_ns);
+  first.kill();
+  const Error error = error_of([&] { bootstrap->barrier(3'000'000'000); });
+  EXPECT_EQ(error.code(), Status::peer_died) << error.what();
+  EXPECT_TRUE(mentions(error, "rank 0 ended without leaving the world")) << error.what();
+  for (const int each : test_lives) ::close(each);
 }
 
 }  // namespace

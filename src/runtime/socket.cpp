@@ -16,6 +16,7 @@
 #include <charconv>
 #include <chrono>
 #include <csignal>
+#include <cstring>
 #include <system_error>
 #include <thread>
 
@@ -107,6 +108,16 @@ int connect_to(int socket, const addrinfo& address, const Deadline& deadline) {
   return error;
 }
 
+/// Whether a connection leads to its own socket. Where no program listens, the kernel may happen to choose the port
+/// that is asked for as the local one, and both ends are the same.
+bool leads_to_itself(int socket) {
+  sockaddr_storage own{}, peer{};
+  socklen_t own_bytes = sizeof own, peer_bytes = sizeof peer;
+  return ::getsockname(socket, reinterpret_cast<sockaddr*>(&own), &own_bytes) == 0 &&
+         ::getpeername(socket, reinterpret_cast<sockaddr*>(&peer), &peer_bytes) == 0 && own_bytes == peer_bytes &&
+         std::memcmp(&own, &peer, own_bytes) == 0;
+}
+
 /// The local address of a bound socket.
 Endpoint own_endpoint(int socket) {
   sockaddr_storage address{};
@@ -159,6 +170,7 @@ FileDescriptor connect_tcp(const std::string& endpoint, const Deadline& deadline
     FileDescriptor socket = make_socket(*address);
     require(static_cast<bool>(socket), Status::no_resource, fmt::format("no socket: {}", system_message(errno)));
     error = connect_to(socket.get(), *address, Deadline(std::min(deadline.remaining_ns(), longest_attempt_ns)));
+    if (error == 0 && leads_to_itself(socket.get())) error = ECONNREFUSED;
     if (error == 0) {
       tune_connection(socket.get());
       return socket;

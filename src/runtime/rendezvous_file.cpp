@@ -138,7 +138,14 @@ void RendezvousFile::lock_folder(const Deadline& deadline) const {
   }
 }
 
-RendezvousFile::~RendezvousFile() { ::unlinkat(folder_.get(), name_.c_str(), 0); }
+RendezvousFile::~RendezvousFile() {
+  // A later rank 0 of a restarted job on several hosts may have given this name to its own file.
+  struct stat mine {
+  }, named{};
+  if (::fstat(file_.get(), &mine) == 0 && ::fstatat(folder_.get(), name_.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+      mine.st_dev == named.st_dev && mine.st_ino == named.st_ino)
+    ::unlinkat(folder_.get(), name_.c_str(), 0);
+}
 
 void RendezvousFile::refuse_a_second() const {
   const FileDescriptor known = open_file(folder_, path_, name_);

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -90,6 +91,24 @@ TEST_F(RendezvousFiles, MayBeLookedForWhileTheyAreMade) {
     EXPECT_TRUE(look_for_publication("job").found) << "after " << found << " finds";
   }
   EXPECT_EQ(0u, files());
+}
+
+TEST_F(RendezvousFiles, OfARestartedJobOnSeveralHostsStaysWhenTheFormerRankZeroEnds) {
+  const char* const home = std::getenv("HOME");
+  const std::optional<std::string> before = home == nullptr ? std::nullopt : std::optional<std::string>(home);
+  ::setenv("HOME", root.c_str(), 1);
+  constexpr auto readers = detail::Readers::several_hosts;
+  {
+    const detail::Publication next = {"127.0.0.1:4712", "another secret"};
+    auto former = std::make_unique<RendezvousFile>("job", place, Deadline(generous_ns), readers);
+    const RendezvousFile successor("job", next, Deadline(generous_ns), readers);
+    former.reset();
+    const detail::PublicationLook look = look_for_publication("job", readers);
+    EXPECT_TRUE(look.found) << look.why_not;
+    EXPECT_EQ(next.address, look.publication.address);
+  }
+  EXPECT_FALSE(look_for_publication("job", readers).found);
+  before ? ::setenv("HOME", before->c_str(), 1) : ::unsetenv("HOME");
 }
 
 TEST_F(RendezvousFiles, AFileThatAKilledRankZeroLeftIsNotBelievedAndReplaced) {

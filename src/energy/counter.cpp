@@ -5,14 +5,15 @@
 
 namespace beeline::energy {
 
-void Counter::read(std::int64_t now_ns) {
+void Counter::read(const Clock& clock) {
+  const std::int64_t now_ns = clock.now_ns();
   Reading reading = source_->read(now_ns);
   watts_ = reading.watts;
   fault_.clear();
   if (!reading.joules)
     fail(std::move(reading.reason));
   else
-    advance(*reading.joules, now_ns);
+    advance(*reading.joules, now_ns, clock.now_ns());
   raw_ = reading.joules;
   read_ns_ = now_ns;
 }
@@ -23,14 +24,14 @@ void Counter::fail(std::string fault) {
   slope_.reset();
 }
 
-void Counter::advance(double raw, std::int64_t now_ns) {
+void Counter::advance(double raw, std::int64_t now_ns, std::int64_t end_ns) {
   if (!raw_) {  // the first reading, or the first after a gap, which already counts as a fault
     ticked_ns_ = now_ns;
     return;
   }
   const std::string& name = component().name;
   const auto range = component().range_joules;
-  const double gap_s = static_cast<double>(now_ns - read_ns_) / 1e9;
+  const double gap_s = static_cast<double>(end_ns - read_ns_) / 1e9;
   // A reading may hold the energy of up to two ticks more than the time since the last reading.
   const double most = component().most_watts * (gap_s + 2 * static_cast<double>(component().tick_ns) / 1e9 + 1e-3);
   if (range && component().most_watts * gap_s > *range)
@@ -45,7 +46,7 @@ void Counter::advance(double raw, std::int64_t now_ns) {
   if (step == 0) return;
   if (now_ns > ticked_ns_) slope_ = step * 1e9 / static_cast<double>(now_ns - ticked_ns_);
   joules_ += step;
-  uncertain_ns_ = now_ns - read_ns_;
+  uncertain_ns_ = end_ns - read_ns_;
   ticked_ns_ = now_ns;
   ++ticks_;
 }

@@ -20,7 +20,7 @@ class Counter {
   explicit Counter(std::unique_ptr<Source> source) : source_(std::move(source)) {}
 
   [[nodiscard]] const Component& component() const { return source_->component(); }
-  void read(std::int64_t now_ns);
+  void read(const Clock& clock);
   /// The energy and faults up to the last reading.
   [[nodiscard]] Mark mark() const;
   /// Number of times that the counter has advanced.
@@ -35,13 +35,15 @@ class Counter {
   [[nodiscard]] std::optional<double> quick_watts() { return source_->watts(); }
 
  private:
-  void advance(double raw, std::int64_t now_ns);
+  ///   raw  the counter's value at a time from `now_ns` to `end_ns`: between them the thread may lose its core
+  void advance(double raw, std::int64_t now_ns, std::int64_t end_ns);
   void fail(std::string fault);
   std::unique_ptr<Source> source_;
   std::optional<double> raw_;  ///< the counter's value at the last reading
   std::optional<double> watts_, slope_;
   double joules_ = 0;
-  std::int64_t read_ns_ = 0, ticked_ns_ = 0, uncertain_ns_ = 0;
+  std::int64_t read_ns_ = 0;  ///< when the last reading began
+  std::int64_t ticked_ns_ = 0, uncertain_ns_ = 0;
   std::uint64_t ticks_ = 0, faults_ = 0;
   std::string fault_, last_fault_;
 };

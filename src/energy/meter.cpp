@@ -50,7 +50,7 @@ struct Meter::Implementation {
 
   void read_all() {
     const std::lock_guard lock(mutex);
-    for (Counter& counter : counters) counter.read(clock.now_ns());
+    for (Counter& counter : counters) counter.read(clock);
   }
 
   std::vector<Mark> marks() {
@@ -85,7 +85,7 @@ std::vector<Mark> Meter::Implementation::next_ticks() {
   {
     const std::lock_guard lock(mutex);
     for (Counter& counter : counters) {
-      counter.read(clock.now_ns());  // an advance since the last reading is not an observed tick
+      counter.read(clock);  // an advance since the last reading is not an observed tick
       before.push_back(counter.ticks());
     }
   }
@@ -98,7 +98,7 @@ std::vector<Mark> Meter::Implementation::next_ticks() {
       for (std::size_t i = 0; i < counters.size(); ++i) {
         if (found[i]) continue;
         Counter& counter = counters[i];
-        counter.read(clock.now_ns());
+        counter.read(clock);
         if (!counter.has_long_ticks() || !counter.is_good() || counter.ticks() != before[i] || is_late) {
           found[i] = counter.mark();
           found[i]->stands_still = counter.has_long_ticks() && counter.ticks() == before[i];
@@ -117,7 +117,7 @@ void Meter::Implementation::mark_quick_ones(std::vector<Mark>& marks) {
   const std::lock_guard lock(mutex);
   for (std::size_t i = 0; i < marks.size(); ++i)
     if (!counters[i].has_long_ticks()) {
-      counters[i].read(clock.now_ns());
+      counters[i].read(clock);
       marks[i] = counters[i].mark();
     }
 }
@@ -135,7 +135,7 @@ void Meter::Implementation::sample(std::int64_t period_ns) {
               {.component = i, .time_ns = clock.now_ns() - made_ns, .joules = {}, .watts = watts, .reason = {}});
         continue;
       }
-      counters[i].read(clock.now_ns());
+      counters[i].read(clock);
       samples.push_back(counters[i].sample(i, made_ns));
       const auto end = Steady::now();
       due[i] = end + std::min<Steady::duration>(rest_of_reading * (end - begin), std::chrono::seconds(2));

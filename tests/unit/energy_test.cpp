@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <utility>
 
 #include "beeline/energy/meter.hpp"
 #include "tests/support/errors.hpp"
@@ -174,6 +175,25 @@ TEST(Energy, CountersThatJump) {
   const auto next = meter.start();
   machine.now_ns += 10 * second;
   EXPECT_NEAR(meter.stop(next).components.at(0).joules.value(), 1000, 20);
+}
+
+TEST(Energy, AThreadThatLosesItsCoreBeforeAReadingFindsNoJump) {
+  Machine machine;
+  bool is_late = false;
+  const auto read = [&](std::int64_t) {
+    if (std::exchange(is_late, false)) machine.now_ns += 100 * ms;
+    return joules(constant(300)(machine.now_ns));
+  };
+  Meter meter(only(synthetic_source(cpu(), read)), machine.clock());
+  const auto window = meter.start();
+  machine.now_ns += 10 * second;
+  static_cast<void>(meter.start());
+  is_late = true;  // for a reading that follows another at once
+  static_cast<void>(meter.start());
+  machine.now_ns += 10 * second;
+  const ComponentEnergy energy = meter.stop(window).components.at(0);
+  ASSERT_TRUE(energy.joules) << energy.reason;
+  EXPECT_NEAR(*energy.joules, 300 * 20.1, 1);
 }
 
 TEST(Energy, CountersThatStandStill) {

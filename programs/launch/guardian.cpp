@@ -8,10 +8,8 @@
 #include <chrono>
 #include <cstdio>
 #include <thread>
-#include <vector>
 
 #include "process.hpp"
-#include "process_table.hpp"
 
 namespace beeline::launch {
 
@@ -68,17 +66,22 @@ sigset_t handled_signals() {
 
 void adopt_orphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
-void end_children() {
+void end_children(const std::function<std::vector<pid_t>()>& count) {
   const auto end = std::chrono::steady_clock::now() + longest_end;
-  for (bool any = true; any && std::chrono::steady_clock::now() < end;) {
-    any = false;
-    for (const pid_t each : children()) {
+  std::vector<pid_t> ended;  // children that had ended before the last count began
+  while (true) {
+    const std::vector<pid_t> all = count();
+    // The children of a process that ends during a count may be missing from it, as they were not this process's yet.
+    if (all == ended || std::chrono::steady_clock::now() >= end) return;
+    ended.clear();
+    for (const pid_t each : all) {
       const ChildState state = child_state(each);  // until a child is reaped, no other process gets its number
-      if (!state.is_child || state.ended) continue;
-      any = true;  // the children of the killed process become this process's: the next round finds them
-      ::kill(each, SIGKILL);
+      if (state.ended)
+        ended.push_back(each);
+      else if (state.is_child)
+        ::kill(each, SIGKILL);
     }
-    if (any) std::this_thread::sleep_for(1ms);
+    std::this_thread::sleep_for(1ms);
   }
 }
 

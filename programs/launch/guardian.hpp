@@ -7,6 +7,9 @@
 
 #include <csignal>
 #include <functional>
+#include <vector>
+
+#include "process_table.hpp"
 
 namespace beeline::launch {
 
@@ -32,7 +35,9 @@ void adopt_orphans();
 /// Reaps adopted processes that have ended; those for which `is_kept` returns true keep their exit status.
 void reap_orphans(const std::function<bool(pid_t)>& is_kept);
 
-/// Kills every child of this process and all descendants, except those that have ended already.
-void end_children();
+/// Kills every child of this process and all descendants, except those that have ended already. This process adopts
+/// orphans.
+///   count  counts the children, in the same order each time
+void end_children(const std::function<std::vector<pid_t>()>& count = children);
 
 }  // namespace beeline::launch

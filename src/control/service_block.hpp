@@ -6,9 +6,10 @@
 ///
 /// The block carries out only these: puts and gets of one row, words, and payloads of commands, between addresses in
 /// the table of reachable pieces. Commands to ranks of other nodes it posts to rings of the network's engine. It hands
-/// all other commands to the host, which carries out or refuses them between leases as its own engine would. If queues
-/// take triggers, one thread takes the commands of all queues, since completions trigger tags of other queues; it
-/// carries out fired operations like posted commands.
+/// all other commands to the host, which carries out or refuses them between leases as its own engine would.
+/// Consecutive commands of a queue for one of the two are forwarded together. If queues take triggers, one thread takes
+/// the commands of all queues, since completions trigger tags of other queues; it carries out fired operations like
+/// posted commands.
 
 #include <cstdint>
 
@@ -30,42 +31,50 @@ struct ReachablePiece {
   }
 };
 
-/// State of the command taken last from a ring.
+/// State of the commands taken last from a ring.
 enum class ServicePhase : std::uint32_t {
   ready,   ///< no command is in flight
   moving,  ///< the bytes of `command` are being moved
-  handed,  ///< the host carries out the command
-  sent     ///< the network's engine carries out the command
+  handed,  ///< the host carries out commands
+  sent     ///< the network's engine carries out commands
 };
+
+/// Limit of commands of a ring that are taken at a time; then it is another ring's turn.
+inline constexpr std::uint32_t service_batch = 64;
 
 /// State of a ring that the block serves. In memory of the device.
 struct ServedRing {
   Command command;
-  std::uint64_t moved;           ///< bytes of `command`
-  std::uint64_t next;            ///< ticket of the next command
-  std::uint64_t refused;         ///< refused commands
-  std::uint64_t handed;          ///< commands that were handed to the host
-  std::uint64_t sent;            ///< commands that were posted to the network's engine
+  std::uint64_t moved;       ///< bytes of `command`
+  std::uint64_t next;        ///< ticket of the next command
+  std::uint64_t refused;     ///< refused commands
+  std::uint64_t handed;      ///< commands that were handed to the host
+  std::uint64_t sent, over;  ///< commands that were posted to the network's engine; of these, commands that are over
   std::uint64_t bytes, deepest;  ///< bytes moved in all; most commands taken at once
   ServicePhase phase;
   bool has_fired;  ///< whether the command in flight is of a triggered operation
 };
 
-/// A command that the block has handed to the host. In host memory; each word has one writer.
-struct HandedCommand {
-  Command command;         ///< of the queue, with its number; also one that was posted to the network's engine
-  std::uint64_t number;    ///< counts the queue's commands that were handed over, from 1; stored last
-  std::uint64_t answered;  ///< written by the host: `number`, once the command is done or refused
-  std::uint64_t is_refused;
-  std::uint64_t sent;      ///< counts the queue's commands that were posted to the network's engine
-  std::uint64_t given_up;  ///< written by the host: `sent`, once it has refused a command that has not ended
+/// The commands of a queue that the block has forwarded. In host memory; each word has one writer.
+struct ForwardedCommands {
+  Command handed[service_batch];  ///< commands that were handed to the host, with their numbers in the queue: `cell`
+  std::uint64_t number;           ///< count of these commands; stored last
+  std::uint64_t answered;         ///< written by the host: `number`, once all are done or refused
+  std::uint64_t refused;          ///< written by the host before `answered`: how many of the last ones were refused
+  std::uint64_t sent;             ///< count of commands that were posted to the network's engine
+  std::uint64_t ahead;            ///< the queue's number of a command in flight there less that of the engine's ring
+  std::uint64_t first_refused;    ///< number in that ring of the first command that was refused there; 0: none
+  std::uint64_t given_up;         ///< number of the first command in flight that the host has given up; 0: none
+
+  /// The cell of the command that was handed over as the n-th.
+  [[nodiscard]] BEELINE_HOST_DEVICE Command& cell(std::uint64_t n) { return handed[(n - 1) % service_batch]; }
 };
 
 /// The arguments of a lease.
 struct Service {
-  CommandRing* rings;     ///< [queues]
-  ServedRing* served;     ///< [queues]
-  HandedCommand* handed;  ///< [queues]
+  CommandRing* rings;            ///< [queues]
+  ServedRing* served;            ///< [queues]
+  ForwardedCommands* forwarded;  ///< [queues]
   const ReachablePiece* pieces;
   std::uint32_t queues, piece_count, ranks;
   Lease lease;
@@ -98,7 +107,9 @@ class ServiceThread {
     for (std::uint32_t i = first; i < service_.queues; i += step) {
       const ServedRing& served = service_.served[i];
       if (served.phase == ServicePhase::handed) take_answer(i);
-      if (served.phase == ServicePhase::moving && !targets_of(served.command).are_sure) hand_over(i, served.command);
+      if (served.phase != ServicePhase::moving || targets_of(served.command).are_sure) continue;
+      hand_over(i, served.command);
+      publish_forwarded(i);
     }
     if (first == 0 && service_.triggers.tags != nullptr) service_.triggers.fire_met();
   }
@@ -116,7 +127,7 @@ class ServiceThread {
       for (std::uint32_t i = first; i < service_.queues; i += step) {
         hold(i);
         if (held_.phase == ServicePhase::sent) end_sent(i);
-        if (held_.phase == ServicePhase::ready) round.has_taken |= take_from();
+        if (held_.phase == ServicePhase::ready || held_.phase == ServicePhase::sent) round.has_taken |= take_from();
         round.is_sent |= held_.phase == ServicePhase::sent;
         round.is_moving |= held_.phase == ServicePhase::moving;
         round.is_handed |= held_.phase == ServicePhase::handed;
@@ -193,9 +204,6 @@ class ServiceThread {
   }
 
  private:
-  /// Limit of commands of a ring at a time; then it is another ring's turn.
-  static constexpr std::uint64_t commands_at_once = 64;
-
   static constexpr std::uint32_t no_ring = ~std::uint32_t{0};
 
   /// Copy of the state of the ring that the thread looked at last: nearly always its only one.
@@ -238,11 +246,23 @@ class ServiceThread {
     publish(ring.reusable.value, done);
   }
 
+  /// Whether the held ring has a command that may be taken now. While forwarded commands are in flight, only posted
+  /// commands may be that are forwarded likewise; all others, and those after a refusal, wait until none is in flight.
+  BEELINE_HOST_DEVICE bool has_next(const ServiceMemory& memory) {
+    if (held_.phase == ServicePhase::ready) return has_fired() || detail::is_posted(memory, held_.next);
+    if (held_.phase == ServicePhase::moving || held_.refused != 0 || has_fired()) return false;
+    const ServedRing& from = served();
+    if (from.has_fired || !detail::is_posted(memory, held_.next)) return false;
+    const Command& next = memory.read(held_.next % command_ring_depth);
+    if (held_.phase == ServicePhase::sent) return from.sent - from.over < command_ring_depth && is_for_other_node(next);
+    return !is_for_other_node(next) && !service_.triggers.takes(next) && !targets_of(next).are_sure;
+  }
+
   BEELINE_HOST_DEVICE bool take_from() {
     CommandRing& ring = service_.rings[held_.ring];
     const ServiceMemory memory{&ring};
     const std::uint64_t before = held_.next;
-    if (!has_fired() && !detail::is_posted(memory, before)) return false;
+    if (!has_next(memory)) return false;
     bool any_done = false;
     std::uint64_t done = before, bytes = 0, commands = 0;
     do {
@@ -255,13 +275,13 @@ class ServiceThread {
         count_trigger(command);
       } else if (!begin_command(command, bytes)) {
         served().has_fired = is_fired;
-        break;
+        continue;
       }
       if (is_fired) end_fired(held_.ring, held_.refused == 0);
       if (has_fired()) continue;  // a trigger is complete when its operations are
       done = held_.next;
       any_done = true;
-    } while (++commands < commands_at_once && (has_fired() || detail::is_posted(memory, held_.next)));
+    } while (++commands < service_batch && has_next(memory));
     // If a move has begun, it waits neither for the fence nor for the store of `taken`: `move_part` makes both. The
     // block's other threads see what this thread has acquired, since they synchronize with it before they move.
     const bool is_moving = held_.phase == ServicePhase::moving;
@@ -271,6 +291,7 @@ class ServiceThread {
     served().next = held_.next;
     served().refused = held_.refused;
     add_counts(served(), bytes, held_.next - before);
+    if (held_.phase != ServicePhase::ready && !is_moving) publish_forwarded(held_.ring);
     return true;
   }
 
@@ -284,7 +305,7 @@ class ServiceThread {
     service_.triggers.end_command(ring, is_done);
     if (ring == held_.ring) held_.fired = service_.triggers.fired_in(ring);
   }
-  /// Ends the command in flight.
+  /// Ends the commands in flight.
   BEELINE_HOST_DEVICE void end_under_way(std::uint32_t ring) {
     ServedRing& served = service_.served[ring];
     served.phase = ServicePhase::ready;
@@ -368,42 +389,61 @@ class ServiceThread {
     return service_.carried != nullptr && !has_shape<VerbShape::between, VerbShape::count>(command.verb) &&
            command.peer < service_.ranks && service_.is_remote[command.peer] != 0;
   }
-  /// Posts a command of the held ring to the network's engine. A ring has one such command at a time.
+  /// Posts a command of the held ring to the network's engine.
   BEELINE_HOST_DEVICE void send(const Command& command) {
-    CommandRing& ring = service_.carried[held_.ring];
     ServedRing& from = served();
-    service_.handed[held_.ring].command = command;  // for the text of a refusal
-    Command& cell = ring.commands[from.sent % command_ring_depth];
+    Command& cell = service_.carried[held_.ring].commands[from.sent++ % command_ring_depth];
+    // In flight are consecutive posted commands, or one fired operation: all have the same difference.
+    if (held_.phase != ServicePhase::sent) service_.forwarded[held_.ring].ahead = command.sequence - from.sent;
     detail::copy_bytes(Thread{}, reinterpret_cast<std::byte*>(&cell.verb),
                        reinterpret_cast<const std::byte*>(&command.verb), sizeof command - offsetof(Command, verb));
-    publish_to_host(cell.sequence, ++from.sent);
-    publish_to_host(service_.handed[held_.ring].sent, from.sent);
+    publish_to_host(cell.sequence, from.sent);
     from.phase = ServicePhase::sent;
-    detail::wake_engine_of({&ring, nullptr});
   }
-  /// Ends the ring's command to another node, if it is over.
+  /// Ends the ring's commands to other nodes that are over.
   BEELINE_HOST_DEVICE void end_sent(std::uint32_t ring) {
     ServedRing& served = service_.served[ring];
-    const DoneCount over{detail::load_acquired(service_.carried[ring].completed.value)};
-    const bool is_given_up = detail::load_acquired(service_.handed[ring].given_up) == served.sent;
-    if (over.commands() < served.sent && !is_given_up) return;
-    if (over.has_refused() || is_given_up) ++served.refused;
-    end_under_way(ring);
+    const ForwardedCommands& forwarded = service_.forwarded[ring];
+    const std::uint64_t given_up = detail::load_acquired(forwarded.given_up);
+    const std::uint64_t completed = DoneCount{detail::load_acquired(service_.carried[ring].completed.value)}.commands();
+    const std::uint64_t before = served.over;
+    served.over = given_up != 0 ? served.sent : completed;
+    if (served.over == before) return;
+    const std::uint64_t first_refused = given_up != 0 ? given_up : detail::load_acquired(forwarded.first_refused);
+    if (first_refused != 0 && first_refused <= served.over)
+      served.refused += served.over - (first_refused <= before ? before : first_refused - 1);
+    if (served.over == served.sent)
+      end_under_way(ring);
+    else
+      complete_first(ring);
     held_.ring = no_ring;
     hold(ring);
   }
+  /// Publishes which commands are done before those in flight.
+  BEELINE_HOST_DEVICE void complete_first(std::uint32_t ring) {
+    const ServedRing& served = service_.served[ring];
+    if (service_.triggers.fired_in(ring).first != 0) return;
+    fence();
+    complete(service_.rings[ring], served.next - (served.sent - served.over), served.refused);
+  }
   BEELINE_HOST_DEVICE void hand_over(std::uint32_t ring, const Command& command) {
-    HandedCommand& handed = service_.handed[ring];
     ServedRing& served = service_.served[ring];
-    handed.command = command;
-    publish_to_host(handed.number, ++served.handed);
+    service_.forwarded[ring].cell(++served.handed) = command;
     served.phase = ServicePhase::handed;
   }
+  /// Notifies the host or the network's engine of the ring's forwarded commands.
+  BEELINE_HOST_DEVICE void publish_forwarded(std::uint32_t ring) {
+    const ServedRing& served = service_.served[ring];
+    ForwardedCommands& forwarded = service_.forwarded[ring];
+    if (served.phase == ServicePhase::handed) return publish_to_host(forwarded.number, served.handed);
+    publish_to_host(forwarded.sent, served.sent);
+    detail::wake_engine_of({&service_.carried[ring], nullptr});
+  }
   BEELINE_HOST_DEVICE void take_answer(std::uint32_t ring) {
-    const HandedCommand& handed = service_.handed[ring];
+    const ForwardedCommands& forwarded = service_.forwarded[ring];
     ServedRing& served = service_.served[ring];
-    if (detail::load_acquired(handed.answered) != served.handed) return;
-    if (detail::load_acquired(handed.is_refused) != 0) ++served.refused;
+    if (detail::load_acquired(forwarded.answered) != served.handed) return;
+    served.refused += detail::load_acquired(forwarded.refused);
     end_under_way(ring);
   }
 

@@ -21,7 +21,7 @@ namespace beeline {
 DeviceEngine::DeviceEngine(Team& team, CommandRing* rings, std::uint32_t queues)
     : team_(team), client_(world_part<Engines>(team.world()).client()), worker_(make_worker(client_)),
       refusals_(world_part<Engines>(team.world()).device_refusals()), rings_(rings), queues_(queues),
-      served_(team, queues), pieces_(team), handed_(team, queues, Heap::pinned) {
+      served_(team, queues), pieces_(team), forwarded_(team, queues, Heap::pinned) {
   open_carried();
   grid_.emplace(team, LeasedGrid::Work{.name = "device engine (1 block)",
                                        .share = share_of_block<ServiceKernel, Service>(team.world()),
@@ -47,7 +47,7 @@ void DeviceEngine::start(Stream& stream, const Lease& lease) {
   pieces_.show(stream);
   const Service service{.rings = rings_,
                         .served = served_.data(),
-                        .handed = handed_.data(),
+                        .forwarded = forwarded_.data(),
                         .pieces = pieces_.data(),
                         .queues = queues_,
                         .piece_count = pieces_.count(),
@@ -61,20 +61,22 @@ void DeviceEngine::start(Stream& stream, const Lease& lease) {
 }
 
 void DeviceEngine::answer_handed() {
-  for (std::uint32_t i = 0; i < queues_; ++i) {
-    const HandedCommand& handed = handed_.data()[i];
-    if (detail::load_acquired(handed.number) != handed.answered) answer(i, do_command(handed.command));
-  }
+  for (std::uint32_t i = 0; i < queues_; ++i)
+    if (detail::load_acquired(forwarded_.data()[i].number) != forwarded_.data()[i].answered) answer(i);
 }
 
-void DeviceEngine::answer(std::uint32_t queue, const char* reason) {
-  HandedCommand& handed = handed_.data()[queue];
-  if (reason != nullptr) {
-    note_refusal(queue, handed.command, reason);
-    detail::SystemAtomic<std::uint64_t>(handed.is_refused).store(1, std::memory_order_release);
+void DeviceEngine::answer(std::uint32_t queue) {
+  ForwardedCommands& forwarded = forwarded_.data()[queue];
+  std::uint64_t next = forwarded.answered + 1, refused = 0;
+  for (; next <= forwarded.number && refused == 0; ++next) {
+    const Command& command = forwarded.cell(next);
+    const char* const reason = do_command(command);
+    if (reason == nullptr) continue;
+    note_refusal(queue, command, reason);
+    refused = forwarded.number - next + 1;
   }
-  detail::SystemAtomic<std::uint64_t>(handed.answered)
-      .store(detail::load_acquired(handed.number), std::memory_order_release);
+  detail::SystemAtomic<std::uint64_t>(forwarded.refused).store(refused, std::memory_order_release);
+  detail::SystemAtomic<std::uint64_t>(forwarded.answered).store(forwarded.number, std::memory_order_release);
 }
 
 void DeviceEngine::note_refusal(std::uint32_t queue, const Command& command, const char* reason, bool is_reported) {
@@ -108,27 +110,32 @@ const char* DeviceEngine::Carried::check(const Command& command) {
   return target.refused;
 }
 
-void DeviceEngine::Carried::give_up_overdue() {
-  HandedCommand& handed = engine_.handed_.data()[queue_];
-  const std::uint64_t sent = detail::load_acquired(handed.sent);
-  if (handed.given_up == sent || DoneCount{detail::load_acquired(ring.completed.value)}.commands() >= sent) return;
-  const Context& ctx = engine_.client_.context;
-  const std::uint64_t now = machine::clock_ns();
-  if (std::exchange(seen_, sent) != sent) since_ns_ = now;
-  const std::uint32_t peer = handed.command.peer;
-  const bool is_late = now - since_ns_ >= ctx.deadline_ns;
-  if (!is_late && detail::read_abort_word(ctx) == 0) return;
-  const std::string reason = is_late ? fmt::format("rank {} has not completed it for {:.3g} s", peer,
-                                                   static_cast<double>(ctx.deadline_ns) / 1e9)
-                                     : fmt::format("the world failed before rank {} had completed it", peer);
-  engine_.note_refusal(queue_, handed.command, reason.c_str(), !is_late);
-  detail::SystemAtomic<std::uint64_t>(handed.given_up).store(sent, std::memory_order_release);
+Command DeviceEngine::Carried::in_flight(std::uint64_t number) const {
+  Command command = ring.commands[(number - 1) % command_ring_depth];
+  command.sequence = number + forwarded().ahead;
+  return command;
 }
 
-/// The queue has no other command in flight.
-void DeviceEngine::Carried::refused(std::uint64_t, const std::string& reason) noexcept {
+void DeviceEngine::Carried::give_up_overdue() {
+  const std::uint64_t first = DoneCount{detail::load_acquired(ring.completed.value)}.commands() + 1;
+  if (forwarded().given_up != 0 || first > detail::load_acquired(forwarded().sent)) return;
+  const Context& ctx = engine_.client_.context;
+  const std::uint64_t now = machine::clock_ns();
+  if (std::exchange(seen_, first) != first) since_ns_ = now;
+  const bool is_late = now - since_ns_ >= ctx.deadline_ns;
+  if (!is_late && detail::read_abort_word(ctx) == 0) return;
+  const Command command = in_flight(first);
+  const std::string reason = is_late ? fmt::format("rank {} has not completed it for {:.3g} s", command.peer,
+                                                   static_cast<double>(ctx.deadline_ns) / 1e9)
+                                     : fmt::format("the world failed before rank {} had completed it", command.peer);
+  engine_.note_refusal(queue_, command, reason.c_str(), !is_late);
+  detail::SystemAtomic<std::uint64_t>(forwarded().given_up).store(first, std::memory_order_release);
+}
+
+void DeviceEngine::Carried::refused(std::uint64_t command, const std::string& reason) noexcept {
+  detail::SystemAtomic<std::uint64_t>(forwarded().first_refused).store(command, std::memory_order_release);
   try {
-    engine_.note_refusal(queue_, engine_.handed_.data()[queue_].command, reason.c_str());
+    engine_.note_refusal(queue_, in_flight(command), reason.c_str());
   } catch (const std::exception& error) {  // no memory for the text
     engine_.client_.fail(error.what());
   }

@@ -63,14 +63,17 @@ class DeviceEngine {
     [[nodiscard]] bool poster_may_work() const override { return false; }
     void refused(std::uint64_t command, const std::string& reason) noexcept override;
     void has_grown() noexcept override {}
-    /// Refuses the queue's command if it has not ended by the deadline, or if the world has failed: a silent rank must
-    /// not end this one. Called between leases.
+    /// Refuses the queue's commands in flight if the first has not ended by the deadline, or if the world has failed: a
+    /// silent rank must not end this one. Called between leases.
     void give_up_overdue();
 
    private:
+    [[nodiscard]] ForwardedCommands& forwarded() const { return engine_.forwarded_.data()[queue_]; }
+    /// A command in flight, by its number in the ring, with its number in the queue.
+    [[nodiscard]] Command in_flight(std::uint64_t number) const;
     DeviceEngine& engine_;
     const std::uint32_t queue_;
-    std::uint64_t seen_ = 0, since_ns_ = 0;  ///< number of the last command in flight; time when it was first seen
+    std::uint64_t seen_ = 0, since_ns_ = 0;  ///< number of the first command in flight; time when it was first seen
   };
 
   void open_carried();
@@ -79,9 +82,9 @@ class DeviceEngine {
   /// Carries out a command that the block has handed over. Returns the reason if it is refused; nullptr: it is
   /// complete.
   [[nodiscard]] const char* do_command(const Command& command);
-  /// Notifies the block that its command is over.
-  ///   reason  why it was refused; nullptr: it was not
-  void answer(std::uint32_t queue, const char* reason);
+  /// Carries out the commands of a queue that the block has handed over, and notifies the block. After a refusal all
+  /// later ones are refused, too.
+  void answer(std::uint32_t queue);
   /// Keeps the text of a refusal, for the queue's poster and for ranks that wait for the command's effect.
   ///   is_reported  whether it follows from the world's failure, which has an error of its own
   void note_refusal(std::uint32_t queue, const Command& command, const char* reason, bool is_reported = false);
@@ -96,7 +99,7 @@ class DeviceEngine {
   const std::uint32_t queues_;
   SymmetricArray<ServedRing> served_;
   ReachablePieces pieces_;  ///< commands on other memory are handed to the host
-  SymmetricArray<HandedCommand> handed_;
+  SymmetricArray<ForwardedCommands> forwarded_;
   std::optional<SymmetricArray<CommandRing>> carried_rings_;  ///< [queues] if there are other nodes, like the next two
   std::optional<SymmetricArray<std::uint8_t>> is_remote_;     ///< [ranks] whether a rank is on another node
   std::vector<std::unique_ptr<Carried>> carried_;             ///< [queues]

@@ -113,7 +113,8 @@ POST_CASE(more_than_queues_hold, 1) {
   need_reach(test, world);
   constexpr std::uint32_t blocks = 8;
   const std::uint32_t threads = blocks * test.block_threads();
-  // A device engine passes commands for peers out of its reach on, one at a time: of GPUs, 20 posts took 9 s.
+  // A device engine forwards commands for peers out of its reach. While it forwarded one at a time, 20 posts of GPUs
+  // took 9 s.
   const bool passes_on = engine == EngineKind::device && (is_routed(test) || test.on_several_nodes());
   for (const std::uint32_t count : {1u, 3u, 64u}) {
     const std::uint32_t threads_of_a_queue = std::max(1u, threads / count);

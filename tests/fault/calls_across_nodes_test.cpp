@@ -131,8 +131,8 @@ TEST(AbsentRank, IsNamedByCallsInKernelsOnOtherNodes) {
       split_config(2'000'000'000)));  // also for the set-up of UCX in four processes, on a busy machine
 }
 
-/// A device engine refuses a command that a silent rank does not complete. Its own rank goes on.
-TEST(DeviceEngine, OutlastsACommandToASilentRank) {
+/// A device engine refuses commands that a silent rank does not complete. Its own rank goes on.
+TEST(DeviceEngine, OutlastsCommandsToASilentRank) {
   SKIP_WITHOUT("sockets");
   constexpr int silent = 1;
   expect_others_passed(
@@ -156,10 +156,15 @@ TEST(DeviceEngine, OutlastsACommandToASilentRank) {
             std::uint64_t stopped = 0;
             std::memcpy(&stopped, pids[silent].data(), sizeof stopped);
             await_stop(static_cast<pid_t>(stopped));
-            put(*world, *queues, silent);
+            put(*world, *queues, 0);
+            for (int i = 0; i < 3; ++i) put(*world, *queues, silent);
             for (int i = 0; i < 1000 && queues->refusals().empty(); ++i) std::this_thread::sleep_for(10ms);
             BEELINE_CHECK_EQ(std::size_t{1}, queues->refusals().size());
+            BEELINE_CHECK_CONTAINS(queues->refusals()[0], "refused command 2 of a queue");
             BEELINE_CHECK_CONTAINS(queues->refusals()[0], "rank 1 has not completed it for 1 s");
+            BEELINE_CHECK(quiet(Thread{}, world->host_context(), queues->channel().queue(0)) ==
+                          Status::invalid_argument);
+            BEELINE_CHECK_EQ(std::uint64_t{3}, queues->statistics().refused);
             queues.reset();
             Team& left = world->survivors(1'000'000'000);
             BEELINE_CHECK_EQ(1, left.size());

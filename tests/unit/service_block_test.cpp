@@ -25,8 +25,8 @@ class ServiceBlock : public LoneContext {
     context_.range = reinterpret_cast<std::byte*>(memory_.data());
     context_.slots = context_.places = 1;
     context_.heap_end = bytes;
-    service_.rings = ring_.get(), service_.served = &served_, service_.handed = &handed_, service_.pieces = &piece_,
-    service_.piece_count = service_.queues = service_.ranks = 1;
+    service_.rings = ring_.get(), service_.served = &served_, service_.forwarded = &forwarded_,
+    service_.pieces = &piece_, service_.piece_count = service_.queues = service_.ranks = 1;
     service_.lease.wanted = &wanted_;
   }
 
@@ -49,17 +49,19 @@ class ServiceBlock : public LoneContext {
   Status put(std::size_t to, const void* from, std::size_t count) {
     return post_put(Thread{}, context_, at(to), static_cast<const std::byte*>(from), count, 0, queue());
   }
-  void answer(bool is_refused) {
-    handed_.is_refused = is_refused ? 1 : 0;
-    handed_.answered = handed_.number;
+  void answer(std::uint64_t refused) {
+    forwarded_.refused = refused;
+    forwarded_.answered = forwarded_.number;
   }
+  /// The command that was handed over last.
+  [[nodiscard]] const Command& handed() { return forwarded_.cell(forwarded_.number); }
 
   static constexpr std::size_t bytes = std::size_t{4} << 20;
   std::vector<std::uint64_t> memory_ = std::vector<std::uint64_t>(bytes / 8);
   std::unique_ptr<CommandRing> ring_ = std::make_unique<CommandRing>();
   std::unique_ptr<CommandTickets> tickets_ = std::make_unique<CommandTickets>();
   ServedRing served_{};
-  HandedCommand handed_{};
+  ForwardedCommands forwarded_{};
   ReachablePiece piece_{reinterpret_cast<std::uintptr_t>(memory_.data()), bytes};
   std::uint64_t wanted_ = 0;
   Bell bell_;
@@ -90,9 +92,9 @@ TEST_F(ServiceBlock, HandsOverAtomicsThatKernelsLack) {
   EXPECT_EQ(3u, memory_[0]);
   EXPECT_EQ(7u, guarded[1]);
   EXPECT_EQ(0u, guarded[0]);
-  EXPECT_EQ(3u, handed_.command.sequence);
-  EXPECT_EQ(Verb::add, handed_.command.verb);
-  answer(false);
+  EXPECT_EQ(3u, handed().sequence);
+  EXPECT_EQ(Verb::add, handed().verb);
+  answer(0);
   EXPECT_FALSE(lease(5));
   EXPECT_EQ(Status::ok, is_quiet());
 }
@@ -152,8 +154,8 @@ TEST_F(ServiceBlock, TouchesNothingThatHasGoneInTheMiddleOfAPut) {
   service_.piece_count = 0;
   EXPECT_TRUE(lease(5));
   EXPECT_EQ(moved, served_.moved);
-  EXPECT_EQ(1u, handed_.command.sequence);
-  answer(true);
+  EXPECT_EQ(1u, handed().sequence);
+  answer(1);
   EXPECT_FALSE(lease(5));
   EXPECT_EQ(Status::invalid_argument, is_quiet());
 }
@@ -165,14 +167,57 @@ TEST_F(ServiceBlock, HandsOverWhatItDoesNotReach) {
   ASSERT_EQ(Status::ok, put(0, elsewhere.data(), elsewhere.size()));
   ASSERT_EQ(Status::ok, put(8, &value, sizeof value));
   EXPECT_TRUE(lease(5));
-  EXPECT_EQ(Verb::put, handed_.command.verb);
-  EXPECT_EQ(1u, handed_.command.sequence);
+  EXPECT_EQ(Verb::put, handed().verb);
+  EXPECT_EQ(1u, handed().sequence);
   EXPECT_TRUE(lease(5)) << "there is no answer yet";
   EXPECT_EQ(0u, memory_[1]);
-  answer(false);
+  answer(0);
   EXPECT_FALSE(lease(5));
   EXPECT_EQ(Status::ok, is_quiet());
   EXPECT_EQ(1u, memory_[1]);
+}
+
+/// Commands that wait one behind the other are handed over together, for one answer; others wait for it.
+TEST_F(ServiceBlock, HandsOverConsecutiveCommandsTogether) {
+  std::vector<std::byte> elsewhere(4096);
+  std::uint64_t value = 1;
+  ASSERT_EQ(Status::ok, put(8, &value, sizeof value));
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(Status::ok, put(0, elsewhere.data() + i * 64, 64));
+  value = 2;
+  ASSERT_EQ(Status::ok, put(8, &value, sizeof value));
+  for (int i = 0; i < 2; ++i) ASSERT_EQ(Status::ok, put(0, elsewhere.data(), elsewhere.size()));
+  EXPECT_TRUE(lease(5));
+  EXPECT_EQ(3u, forwarded_.number);
+  EXPECT_EQ(4u, handed().sequence);
+  EXPECT_EQ(2u, forwarded_.cell(1).sequence);
+  EXPECT_EQ(1u, ring_->completed.value);
+  EXPECT_EQ(1u, memory_[1]) << "the put behind them waits";
+  answer(0);
+  EXPECT_TRUE(lease(5));
+  EXPECT_EQ(2u, memory_[1]);
+  EXPECT_EQ(5u, ring_->completed.value);
+  EXPECT_EQ(5u, forwarded_.number);
+  ASSERT_EQ(Status::ok, put(8, &value, sizeof value));
+  answer(1);  // of the two
+  EXPECT_FALSE(lease(5));
+  EXPECT_EQ(2u, ring_->refused.value) << "one of these, and what follows";
+  EXPECT_EQ(Status::invalid_argument, is_quiet());
+}
+
+/// A batch for the host is as long as its memory.
+TEST_F(ServiceBlock, HandsOverNoMoreThanItsHostHasRoomFor) {
+  std::vector<std::byte> elsewhere(4096);
+  for (std::uint32_t i = 0; i < service_batch + 3; ++i)
+    ASSERT_EQ(Status::ok, put(0, elsewhere.data(), elsewhere.size()));
+  EXPECT_TRUE(lease(5));
+  EXPECT_EQ(service_batch, forwarded_.number);
+  EXPECT_EQ(1u, forwarded_.cell(1).sequence);
+  answer(0);
+  EXPECT_TRUE(lease(5));
+  EXPECT_EQ(service_batch + 3, forwarded_.number);
+  answer(0);
+  EXPECT_FALSE(lease(5));
+  EXPECT_EQ(Status::ok, is_quiet());
 }
 
 /// Commands for a rank of another node go to the ring of the network's engine; the queue waits for their end.
@@ -200,7 +245,7 @@ TEST_F(BlockOfTwoNodes, PostsToTheNetworksEngine) {
   post_to_other_node(5);
   ASSERT_EQ(Status::ok, put(0, &value, sizeof value));
   EXPECT_TRUE(lease(5));
-  EXPECT_EQ(0u, handed_.number) << "the host has nothing to do";
+  EXPECT_EQ(0u, forwarded_.number) << "the host has nothing to do";
   EXPECT_EQ(1u, sent(1).sequence);
   EXPECT_EQ(Verb::store, sent(1).verb);
   EXPECT_EQ(1u, sent(1).peer);
@@ -212,6 +257,77 @@ TEST_F(BlockOfTwoNodes, PostsToTheNetworksEngine) {
   EXPECT_FALSE(lease(5));
   EXPECT_EQ(1u, memory_[0]);
   EXPECT_EQ(Status::ok, is_quiet());
+}
+
+/// Consecutive commands are in flight together. They are complete in their order, before others of the queue begin.
+TEST_F(BlockOfTwoNodes, PostsConsecutiveCommandsTogether) {
+  std::uint64_t value = 1;
+  ASSERT_EQ(Status::ok, put(8, &value, sizeof value));
+  for (std::uint64_t number = 1; number <= 3; ++number) post_to_other_node(number);
+  ASSERT_EQ(Status::ok, put(0, &value, sizeof value));
+  post_to_other_node(4);
+  EXPECT_TRUE(lease(5));
+  EXPECT_EQ(1u, memory_[1]);
+  EXPECT_EQ(3u, forwarded_.sent);
+  for (std::uint64_t number = 1; number <= 3; ++number) {
+    EXPECT_EQ(number, sent(number).sequence);
+    EXPECT_EQ(number, sent(number).local);
+  }
+  EXPECT_EQ(1u, forwarded_.ahead) << "the put before them";
+  EXPECT_EQ(1u, ring_->completed.value);
+  carried_->completed.value = 2;
+  EXPECT_TRUE(lease(5));
+  EXPECT_EQ(3u, ring_->completed.value);
+  EXPECT_EQ(0u, memory_[0]) << "one is in flight";
+  carried_->completed.value = 3;
+  EXPECT_TRUE(lease(5));
+  EXPECT_EQ(1u, memory_[0]);
+  EXPECT_EQ(5u, ring_->completed.value);
+  EXPECT_EQ(4u, forwarded_.sent);
+  EXPECT_EQ(2u, forwarded_.ahead);
+  carried_->completed.value = 4;
+  EXPECT_FALSE(lease(5));
+  EXPECT_EQ(Status::ok, is_quiet());
+}
+
+/// No cell of the network engine's ring is written while the command that it holds is in flight.
+TEST_F(BlockOfTwoNodes, PostsNoMoreThanTheRingHolds) {
+  for (std::uint64_t number = 1; number <= command_ring_depth; ++number) post_to_other_node(number);
+  EXPECT_TRUE(lease(10));
+  EXPECT_EQ(command_ring_depth, forwarded_.sent);
+  for (std::uint64_t number = 1; number <= 10; ++number) post_to_other_node(number);
+  EXPECT_TRUE(lease(10));
+  EXPECT_EQ(command_ring_depth, forwarded_.sent);
+  EXPECT_EQ(1u, sent(1).sequence);
+  carried_->completed.value = 4;
+  EXPECT_TRUE(lease(10));
+  EXPECT_EQ(command_ring_depth + 4, forwarded_.sent);
+  carried_->completed.value = command_ring_depth + 4;
+  EXPECT_TRUE(lease(10));
+  carried_->completed.value = command_ring_depth + 10;
+  EXPECT_FALSE(lease(10));
+  EXPECT_EQ(Status::ok, is_quiet());
+}
+
+/// Of several commands in flight those before the refused one are done. Nothing is sent once its refusal is known.
+TEST_F(BlockOfTwoNodes, CountsTheRefusedOfSeveral) {
+  for (std::uint64_t number = 1; number <= 5; ++number) post_to_other_node(number);
+  EXPECT_TRUE(lease(5));
+  forwarded_.first_refused = 3;
+  carried_->completed.value = DoneCount::of(2, true).word;
+  EXPECT_TRUE(lease(5));
+  EXPECT_EQ(2u, ring_->completed.value) << "these were not refused";
+  carried_->completed.value = DoneCount::of(4, true).word;
+  EXPECT_TRUE(lease(5));
+  EXPECT_EQ(2u, ring_->refused.value);
+  post_to_other_node(6);
+  EXPECT_TRUE(lease(5));
+  EXPECT_EQ(5u, forwarded_.sent);
+  carried_->completed.value = DoneCount::of(5, true).word;
+  EXPECT_FALSE(lease(5));
+  EXPECT_EQ(5u, forwarded_.sent);
+  EXPECT_EQ(4u, ring_->refused.value);
+  EXPECT_EQ(Status::invalid_argument, is_quiet());
 }
 
 TEST_F(BlockOfTwoNodes, RefusesWhatFollowsARefusal) {
@@ -227,22 +343,34 @@ TEST_F(BlockOfTwoNodes, RefusesWhatFollowsARefusal) {
   post_to_other_node(0);
   ASSERT_EQ(Status::ok, put(0, &value, sizeof value));
   EXPECT_TRUE(lease(5));
-  carried_->completed.value = DoneCount::of(command_ring_depth + 1, true).word;
+  forwarded_.first_refused = command_ring_depth + 1;
+  carried_->completed.value = DoneCount::of(command_ring_depth + 2, true).word;
   EXPECT_FALSE(lease(5));
-  EXPECT_EQ(command_ring_depth + 1, served_.sent) << "later commands of the queue are not sent";
   EXPECT_EQ(0u, memory_[0]);
   EXPECT_EQ(3u, served_.refused);
   EXPECT_EQ(Status::invalid_argument, is_quiet());
 }
 
-/// The host gives a command up that its target does not complete; what follows is refused.
+/// The host gives up commands in flight that their target does not complete; what follows is refused.
+TEST_F(BlockOfTwoNodes, RefusesAllThatTheHostGivesUp) {
+  for (std::uint64_t number = 1; number <= 4; ++number) post_to_other_node(number);
+  EXPECT_TRUE(lease(2));
+  carried_->completed.value = 2;
+  EXPECT_TRUE(lease(2));
+  forwarded_.given_up = 3;
+  post_to_other_node(5);
+  EXPECT_FALSE(lease(2));
+  EXPECT_EQ(4u, forwarded_.sent);
+  EXPECT_EQ(3u, ring_->refused.value);
+  EXPECT_EQ(Status::invalid_argument, is_quiet());
+}
+
 TEST_F(BlockOfTwoNodes, RefusesACommandThatTheHostGivesUp) {
   post_to_other_node(1);
   EXPECT_TRUE(lease(2));
-  EXPECT_EQ(1u, handed_.sent);
-  EXPECT_EQ(1u, handed_.command.sequence) << "the queue's number, for the text";
+  EXPECT_EQ(1u, forwarded_.sent);
   EXPECT_TRUE(lease(2)) << "it has not ended";
-  handed_.given_up = 1;
+  forwarded_.given_up = 1;
   EXPECT_FALSE(lease(2));
   EXPECT_EQ(1u, served_.refused);
   EXPECT_EQ(Status::invalid_argument, is_quiet());
@@ -253,7 +381,7 @@ TEST_F(BlockOfTwoNodes, HandsOverTheRest) {
   post_to_other_node(1);
   ring_->commands[0].peer = 2;
   EXPECT_TRUE(lease(2));
-  EXPECT_EQ(1u, handed_.number);
+  EXPECT_EQ(1u, forwarded_.number);
   EXPECT_EQ(0u, served_.sent);
 }
 
@@ -265,8 +393,8 @@ TEST_F(ServiceBlock, HandsOverBadCommands) {
     command = {0, verb, width, false, false, peer, remote, local, rows, row_bytes, signal, 0};
     command.sequence = ticket + 1;
     EXPECT_TRUE(lease(2));
-    EXPECT_EQ(ticket + 1, handed_.command.sequence);
-    answer(false);
+    EXPECT_EQ(ticket + 1, handed().sequence);
+    answer(0);
     EXPECT_FALSE(lease(2));
   };
   const std::uint64_t here = piece_.first;
@@ -296,7 +424,7 @@ TEST_F(ServiceBlock, RefusesWhatIsBehindARefusedCommand) {
   ASSERT_EQ(Status::ok, put(0, elsewhere.data(), elsewhere.size()));
   ASSERT_EQ(Status::ok, post_signal(Thread{}, context_, memory_.data() + 1, 7, 0, queue()));
   EXPECT_TRUE(lease(5));
-  answer(true);
+  answer(1);
   EXPECT_FALSE(lease(5));
   EXPECT_EQ(Status::invalid_argument, is_quiet());
   EXPECT_EQ(0u, memory_[1]);
@@ -439,8 +567,8 @@ TEST_F(ServiceBlockOfTriggers, RefusesWhatIsBehindARefusedOperation) {
   ASSERT_EQ(Status::ok, trigger_tag(0));
   ASSERT_EQ(Status::ok, trigger_tag(1));
   EXPECT_TRUE(lease(5));
-  EXPECT_EQ(0u, handed_.command.sequence) << "it was not posted";
-  answer(true);
+  EXPECT_EQ(0u, handed().sequence) << "it was not posted";
+  answer(1);
   EXPECT_FALSE(lease(5));
   EXPECT_EQ(Status::invalid_argument, is_quiet());
   EXPECT_EQ(0u, memory_[1]);

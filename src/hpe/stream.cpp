@@ -168,14 +168,16 @@ void StreamState::wait_for_gpu(StreamState& other) {
   });
 }
 
+void StreamState::on_device(const std::function<void()>& call) const {
+  if (device_.device().is_gpu())
+    gpu::on(device_.device().index(), call);
+  else
+    call();
+}
+
 std::shared_ptr<AwaitedWord> StreamState::word_in(AwaitedWords& words, const void* other) const {
   std::shared_ptr<AwaitedWord> word;
-  const auto find = [&] { word = words.of(other); };
-  // Pinning would give a thread without a context that of GPU 0.
-  if (device_.device().is_gpu())
-    gpu::on(device_.device().index(), find);
-  else
-    find();
+  on_device([&] { word = words.of(other); });
   return word;
 }
 

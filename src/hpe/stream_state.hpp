@@ -4,6 +4,7 @@
 /// What a stream of this layer consists of.
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -61,6 +62,9 @@ class StreamState {
       throw;
     }
   }
+  /// Runs `call`, which pins memory, with the stream's GPU as the current device: otherwise a thread without a context
+  /// would get that of GPU 0.
+  void on_device(const std::function<void()>& call) const;
   /// As `Stream::wait_for`.
   void wait_for(StreamState& other);
   /// Of a host device's stream: a stream of the GPU for this stream's work there. The work is enqueued during the call,

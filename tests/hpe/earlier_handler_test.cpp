@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Handlers of SIGSEGV that a program had before its objects.
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <cstddef>
 #include <cstdlib>
 
 #include "beeline/hpe/object.hpp"
+#include "tests/hpe/mapping.hpp"
 #include "tests/hpe/object_cases.hpp"
 
 namespace beeline_test::earlier_handlers {
@@ -30,8 +31,8 @@ TEST(EarlierHandlers, ForOneFaultAreCalledOnce) {
         ::sigaction(SIGSEGV, &once, nullptr);
         Object<char> object(4 * block, small_blocks());
         object[5] = 1;
-        void* const page = ::mmap(nullptr, block, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        *static_cast<volatile char*>(page) = 1;
+        const Mapping page(block, PROT_NONE);
+        *static_cast<volatile std::byte*>(page.start()) = std::byte{1};
       },
       testing::KilledBySignal(SIGSEGV), SaidOnce("said"));
 }

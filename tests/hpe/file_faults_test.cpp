@@ -24,6 +24,7 @@
 #include "beeline/runtime/file_descriptor.hpp"
 #include "hpe/files/block_mover.hpp"
 #include "tests/hpe/file_folder.hpp"
+#include "tests/hpe/mapping.hpp"
 #include "tests/hpe/memory_kinds.hpp"
 #include "tests/support/child_process.hpp"
 #include "tests/support/errors.hpp"
@@ -38,24 +39,6 @@ using namespace beeline::hpe;
 using beeline::Status;
 
 constexpr std::size_t mib = std::size_t{1} << 20;
-
-/// Some of a mapping; unmapped at the end, if it has not been before.
-class Mapping {
- public:
-  explicit Mapping(std::size_t bytes) : bytes_(bytes) {
-    start_ =
-        static_cast<std::byte*>(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-  }
-  ~Mapping() { ::munmap(start_, bytes_); }
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-  [[nodiscard]] std::byte* start() const { return start_; }
-  void protect(int protection) const { ::mprotect(start_, bytes_, protection); }
-
- private:
-  const std::size_t bytes_;
-  std::byte* start_;
-};
 
 /// A stream whose work waits for `release`.
 class HeldStream {

@@ -189,13 +189,12 @@ TEST(FileFaults, CopiesThatAStreamDoesNotMake) {
   const FileFolder folder;
   make_file(folder / "file", test_bytes(mib, 15));
   std::vector<std::byte> there(mib);
-  const auto run = [&](bool is_abandoned) {
+  const auto run = [&](const std::atomic<bool>& is_abandoned) {
     detail::FileTransfer transfer(folder / "file", FileDirection::reads, there.data(), there.size(),
                                   {.deadline = std::chrono::milliseconds(100)});
     const detail::Proceeding how = transfer.in_turn();
     detail::FileLane lane(detail::make_block_io(detail::FileLane::most_calls));
-    detail::CopiesInTurn copies(transfer, how, lane.buffers(how.slots * how.buffer_bytes, false), false);
-    if (is_abandoned) copies.abandon();
+    detail::CopiesInTurn copies(transfer, how, lane.buffers(how.slots * how.buffer_bytes, false), false, is_abandoned);
     transfer.run_in_turn(how, lane, copies, [] { ADD_FAILURE() << "calls did not end"; });
   };
   check_error(Status::deadline, {"no progress of blocks", "after 0 of 1048576 bytes", "in copies"},

@@ -24,6 +24,7 @@
 #include "beeline/hpe/object.hpp"
 #include "hpe/objects/block_object.hpp"
 #include "hpe/objects/fault_service.hpp"
+#include "tests/hpe/mapping.hpp"
 #include "tests/hpe/object_cases.hpp"
 #include "tests/support/child_process.hpp"
 #include "tests/support/errors.hpp"
@@ -71,29 +72,16 @@ class OwnHandler {
 };
 
 /// Whether a store to `address` ends in the program's handler.
-bool faults(char* address) {
+bool faults(void* address) {
   if (sigsetjmp(outside, 1) != 0) return true;
   *static_cast<volatile char*>(address) = 1;
   return false;
 }
 
-/// Pages without access.
-class Inaccessible {
- public:
-  Inaccessible() : start_(::mmap(nullptr, block, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {}
-  ~Inaccessible() { ::munmap(start_, block); }
-  Inaccessible(const Inaccessible&) = delete;
-  Inaccessible& operator=(const Inaccessible&) = delete;
-  [[nodiscard]] char* start() const { return static_cast<char*>(start_); }
-
- private:
-  void* const start_;
-};
-
 TEST(ObjectFaults, OfTheProgramReachItsHandler) {
   const OwnHandler handler;  // before the object
   Object<char> object(4 * block, small_blocks());
-  const Inaccessible pages;
+  const Mapping pages(block, PROT_NONE);
   EXPECT_FALSE(faults(object.data()));
   EXPECT_TRUE(faults(pages.start() + 5));
   EXPECT_EQ(fault_address, pages.start() + 5);
@@ -107,7 +95,7 @@ TEST(ObjectFaults, AHandlerThatCameLaterIsPassedOnTo) {
   const OwnHandler handler;
   Stream stream(Device::host());
   run_on(stream, object, [](char* all, std::size_t count) { std::memset(all, 7, count); });  // puts ours in front
-  const Inaccessible pages;
+  const Mapping pages(block, PROT_NONE);
   EXPECT_EQ(object[block], 7);
   EXPECT_TRUE(faults(pages.start()));
   EXPECT_EQ(passed_on, 1);
@@ -191,8 +179,8 @@ TEST(ObjectFaults, EndTheProcessAsBefore) {
         ::signal(SIGSEGV, SIG_DFL);
         Object<char> object(4 * block, small_blocks());
         object[5] = 1;
-        const Inaccessible pages;
-        *static_cast<volatile char*>(pages.start()) = 1;
+        const Mapping pages(block, PROT_NONE);
+        *static_cast<volatile std::byte*>(pages.start()) = std::byte{1};
       },
       testing::KilledBySignal(SIGSEGV), "");
   EXPECT_EXIT(
@@ -228,7 +216,7 @@ TEST(ObjectFaults, AForkedProcessKeepsWhatTheHostHad) {
       BEELINE_CHECK_EQ(7u, object[1]);
       check_error(Status::unavailable, {"fork"}, [&] { HostAccess(object, Access::read); });
       const OwnHandler handler;
-      BEELINE_CHECK(faults(reinterpret_cast<char*>(object.data() + 3 * words_of_block)));
+      BEELINE_CHECK(faults(object.data() + 3 * words_of_block));
       return std::string("done");
     });
     child.tell("");

@@ -5,9 +5,10 @@
 
 namespace beeline::hpe::detail {
 
-CopiesInTurn::CopiesInTurn(const FileTransfer& transfer, const Proceeding& how, std::byte* buffers, bool is_pinned)
+CopiesInTurn::CopiesInTurn(const FileTransfer& transfer, const Proceeding& how, std::byte* buffers, bool is_pinned,
+                           const std::atomic<bool>& is_abandoned)
     : reads_(transfer.direction() == FileDirection::reads), memory_(transfer.memory()), buffers_(buffers),
-      buffer_bytes_(how.buffer_bytes) {
+      buffer_bytes_(how.buffer_bytes), is_abandoned_(is_abandoned) {
   for (unsigned i = 0; i < how.slots; ++i) slots_.push_back(std::make_unique<Slot>(is_pinned));
   for (std::size_t i = 0; i < how.plan.count(); ++i) {
     Slot& slot = *slots_[i % slots_.size()];

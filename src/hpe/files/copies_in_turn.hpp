@@ -21,13 +21,13 @@ namespace beeline::hpe::detail {
 /// few hardware queues), and calls of CUDA in other threads may not end.
 class CopiesInTurn final : public StagedCopies {
  public:
-  ///   is_pinned  a GPU's stream waits for the words
-  CopiesInTurn(const FileTransfer& transfer, const Proceeding& how, std::byte* buffers, bool is_pinned);
+  ///   is_pinned     a GPU's stream waits for the words
+  ///   is_abandoned  set once the stream will not make all copies: `start` and `is_done` throw from then on
+  CopiesInTurn(const FileTransfer& transfer, const Proceeding& how, std::byte* buffers, bool is_pinned,
+               const std::atomic<bool>& is_abandoned);
   /// Puts the copies on the stream. The transfer may go on meanwhile: CUDA takes some only after the stream has made
-  /// others. If it throws, `abandon` must follow.
+  /// others. If it throws, `is_abandoned` must be set.
   void enqueue(StreamState& stream);
-  /// The stream will not make all copies: `start` and `is_done` throw from now on.
-  void abandon() { is_abandoned_ = true; }
 
   /// Lets the stream make the slot's next copy, whose addresses are known.
   void start(unsigned slot, std::byte* to, const std::byte* from, std::size_t bytes) override;
@@ -57,7 +57,7 @@ class CopiesInTurn final : public StagedCopies {
   const std::size_t buffer_bytes_;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::vector<EnqueuedCopy> copies_;  ///< of all blocks
-  std::atomic<bool> is_abandoned_{false};
+  const std::atomic<bool>& is_abandoned_;
 };
 
 }  // namespace beeline::hpe::detail

@@ -19,7 +19,6 @@
 #include "hpe/files/copies_in_turn.hpp"
 #include "hpe/files/file_threads.hpp"
 #include "hpe/files/lane.hpp"
-#include "hpe/gpu.hpp"
 #include "runtime/deadline.hpp"
 
 namespace beeline::hpe::detail {
@@ -53,7 +52,7 @@ class HeldTransfer {
     if (lane_ == nullptr || lane_->bytes < bytes || lane_->is_left)
       lane_ = std::make_shared<LaneOfStream>(bytes, is_pinned);
     files.lane = lane_;
-    copies_.emplace(*transfer_, *how_, lane_->buffers, is_pinned);
+    copies_.emplace(*transfer_, *how_, lane_->buffers, is_pinned, is_abandoned_);
   }
   /// `run` may go on meanwhile. If it throws, `abandon` must follow.
   void enqueue(StreamState& stream, const std::shared_ptr<HeldTransfer>& self) {
@@ -65,7 +64,6 @@ class HeldTransfer {
   /// Ends the transfer. The stream may use the buffers until it has passed the part that it has taken.
   void abandon(StreamState& stream, const std::shared_ptr<HeldTransfer>& self) noexcept {
     is_abandoned_ = true;
-    if (copies_) copies_->abandon();
     auto kept = std::make_unique<std::shared_ptr<HeldTransfer>>(self);
     try {
       keep_until_passed(stream, self);
@@ -133,22 +131,13 @@ class HeldTransfer {
   std::exception_ptr failure_;  ///< written before the word `done_`, read behind it
 };
 
-/// Pinning memory gives a thread without a context that of GPU 0.
-void on_device_of(const StreamState& stream, const std::function<void()>& call) {
-  const Device device = stream.device().device();
-  if (device.is_gpu())
-    gpu::on(device.index(), call);
-  else
-    call();
-}
-
 }  // namespace
 
 std::function<void()> run_on_gpu_stream(std::shared_ptr<FileTransfer> transfer, StreamState& stream, bool stages,
                                         StreamState* before) {
   const std::lock_guard lock(stream.files().mutex);
   std::shared_ptr<HeldTransfer> held;
-  on_device_of(stream, [&] {
+  stream.on_device([&] {
     held = std::make_shared<HeldTransfer>(std::move(transfer), stream);
     if (stages) held->prepare(stream.files());
   });

@@ -4,26 +4,33 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
+#include <cstdint>
+
 #include "beeline/core/error.hpp"
 #include "memory/gpu_memory.hpp"
 
 namespace beeline {
 
-HostBuffer::HostBuffer(std::size_t bytes, bool is_pinned, const char* purpose) : bytes_(bytes), is_pinned_(is_pinned) {
-  void* const given = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  require(given != MAP_FAILED, Status::no_resource, fmt::format("no {} bytes {}", bytes_, purpose));
-  start_ = static_cast<std::byte*>(given);
+HostBuffer::HostBuffer(std::size_t bytes, bool is_pinned, const char* purpose)
+    : bytes_(bytes), mapped_bytes_(bytes < large_page_bytes ? bytes : bytes + large_page_bytes), is_pinned_(is_pinned) {
+  mapping_ = ::mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  require(mapping_ != MAP_FAILED, Status::no_resource, fmt::format("no {} bytes {}", bytes_, purpose));
+  start_ = static_cast<std::byte*>(mapping_);
+  if (bytes_ >= large_page_bytes) {
+    start_ += -reinterpret_cast<std::uintptr_t>(start_) % large_page_bytes;
+    ::madvise(start_, bytes_, MADV_HUGEPAGE);  // some systems have none
+  }
   try {
     if (is_pinned_) gpu_memory::register_host(start_, bytes_);
   } catch (...) {
-    ::munmap(start_, bytes_);
+    ::munmap(mapping_, mapped_bytes_);
     throw;
   }
 }
 
 HostBuffer::~HostBuffer() {
   if (is_pinned_) gpu_memory::unregister_host(start_);
-  ::munmap(start_, bytes_);
+  ::munmap(mapping_, mapped_bytes_);
 }
 
 }  // namespace beeline

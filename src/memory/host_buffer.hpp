@@ -7,9 +7,12 @@
 
 namespace beeline {
 
-/// Memory of this process outside the heaps; pinned if GPUs use it.
+/// Memory of this process outside the heaps; pinned if GPUs use it. Two MiB or more are in large pages where the system
+/// has them: memory in few contiguous pieces is few descriptors of a storage device, whose queue holds few.
 class HostBuffer {
  public:
+  static constexpr std::size_t large_page_bytes = std::size_t{2} << 20;
+
   ///   is_pinned  whether every GPU of the process reaches it, at its own address
   ///   purpose    end of the error text, after "no 4096 bytes "
   /// Throws no_resource; in worlds of GPUs also what pinning throws.
@@ -22,8 +25,9 @@ class HostBuffer {
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
  private:
-  const std::size_t bytes_;
+  const std::size_t bytes_, mapped_bytes_;
   const bool is_pinned_;
+  void* mapping_ = nullptr;  ///< as long as the buffer, or a large page longer, for the alignment
   std::byte* start_ = nullptr;
 };
 

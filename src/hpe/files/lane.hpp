@@ -43,7 +43,7 @@ class FileLane {
   FileLane(const FileLane&) = delete;
   FileLane& operator=(const FileLane&) = delete;
   [[nodiscard]] BlockIo& io() { return *io_; }
-  /// Memory aligned to a page; its content is undefined.
+  /// Memory aligned to a page, in large pages where the system has them; its content is undefined.
   ///   is_pinned  GPUs use it
   [[nodiscard]] std::byte* buffers(std::size_t bytes, bool is_pinned);
   /// A stream of the device; no other lane uses it.

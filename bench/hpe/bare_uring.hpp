@@ -14,7 +14,8 @@ class BareUring {
  public:
   /// Why this build or machine has none; empty if it has.
   [[nodiscard]] static std::string lacking();
-  BareUring(std::size_t block_bytes, unsigned calls);
+  ///   large_pages  of the buffers, if the system has them
+  BareUring(std::size_t block_bytes, unsigned calls, bool large_pages);
   ~BareUring();
   BareUring(const BareUring&) = delete;
   BareUring& operator=(const BareUring&) = delete;

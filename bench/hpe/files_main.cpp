@@ -14,6 +14,7 @@
 #include <exception>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -38,10 +39,19 @@ using beeline::hpe::FileOptions;
 using beeline::hpe::FileVariant;
 using beeline::hpe::PinnedMemory;
 
+/// Where reads find the file, and what writes find.
+enum class State { cold, cached, existing, fresh, durable };
+constexpr const char* name_of(State state) {
+  constexpr const char* names[] = {"cold", "cached", "existing", "new", "durable"};
+  return names[static_cast<int>(state)];
+}
+bool reads(State state) { return state == State::cold || state == State::cached; }
+bool is_made(State state) { return state == State::fresh || state == State::durable; }
+
 /// The library's defaults, which the bare loop uses, too.
 constexpr std::size_t kib = 1024;
-std::size_t block_bytes(std::size_t bytes, bool in_place) {
-  return std::clamp(std::bit_floor(bytes / 8), 256 * kib, (in_place ? 4096 : 1024) * kib);
+std::size_t block_bytes(std::size_t bytes, State state) {
+  return std::clamp(std::bit_floor(bytes / 8), 256 * kib, (is_made(state) ? 4096 : 1024) * kib);
 }
 constexpr unsigned calls = 4;
 
@@ -49,8 +59,7 @@ constexpr unsigned calls = 4;
 struct Endpoints {
   Endpoints(const fs::path& folder, bool on_device, std::size_t length)
       : path(folder / ("beeline-bench-files-" + std::to_string(::getpid()))), bytes(length),
-        is_gpu(on_device && Device::all().front().is_gpu()), pinned(length),
-        uring(block_bytes(length, !is_gpu), calls) {
+        is_gpu(on_device && Device::all().front().is_gpu()), pinned(length) {
     if (on_device) device.emplace(Device::all().front(), length);
     for (std::size_t i = 0; i < length; ++i) pinned.data()[i] = static_cast<std::byte>(i * 2654435761u >> 11);
     beeline::hpe::copy(memory(), pinned.data(), length);
@@ -71,27 +80,18 @@ struct Endpoints {
   const bool is_gpu;
   PinnedMemory pinned;
   std::optional<DeviceMemory> device;
-  BareUring uring;
 };
 
 /// How the file's bytes are moved.
 struct Method {
   std::string name;
-  std::function<void()> move;
+  std::function<void()> move = {};
   std::string lacking = {};
 };
 
-/// Where reads find the file, and what writes find.
-enum class State { cold, cached, existing, fresh, durable };
-constexpr const char* name_of(State state) {
-  constexpr const char* names[] = {"cold", "cached", "existing", "new", "durable"};
-  return names[static_cast<int>(state)];
-}
-bool reads(State state) { return state == State::cold || state == State::cached; }
-
 /// Brings the file into a state. Blocks that were read past the cache do not leave it.
 void prepare(const Endpoints& ends, State state) {
-  if (state == State::fresh || state == State::durable) {
+  if (is_made(state)) {
     fs::remove(ends.path);
     return;
   }
@@ -113,18 +113,26 @@ void make_durable(const Endpoints& ends, const FileDescriptor& file) {
   require(::fdatasync(file.get()) == 0 && ::fsync(folder.get()) == 0, Status::internal, "a new file is not durable");
 }
 
-/// Blocks to and from the memory of the host; for a GPU, buffers from which nothing is copied on.
-///   discards  also for the host: what a loop does that only shows the file system's speed
-Method bare_method(Endpoints& ends, State state, bool discards) {
-  return {discards ? "bare/io_uring_buffers" : "bare/io_uring",
-          [&ends, state, discards] {
-            const FileDescriptor file = ends.open_direct(reads(state) ? O_RDONLY : O_WRONLY | O_CREAT);
-            if (state == State::fresh || state == State::durable)
-              static_cast<void>(::fallocate(file.get(), 0, 0, static_cast<off_t>(ends.bytes)));
-            ends.uring.move(file.get(), reads(state), ends.bytes, ends.is_gpu || discards ? nullptr : ends.memory());
-            if (state == State::durable) make_durable(ends, file);
-          },
-          discards && ends.is_gpu ? "bare/io_uring has only buffers, too" : BareUring::lacking()};
+/// Memory of a bare loop: that of the other methods, if it is the host's; buffers from which nothing is copied on,
+/// which shows the file system's speed; the same in small pages.
+enum class BareMemory { same, buffers, small_pages };
+
+/// Blocks to and from the memory of the host; for a GPU, always buffers.
+Method bare_method(Endpoints& ends, State state, BareMemory memory) {
+  constexpr const char* names[] = {"bare/io_uring", "bare/io_uring_buffers", "bare/io_uring_small_pages"};
+  const bool is_twice = memory == BareMemory::buffers && ends.is_gpu;
+  Method method{.name = names[static_cast<int>(memory)],
+                .lacking = is_twice ? "bare/io_uring has only buffers, too" : BareUring::lacking()};
+  if (!method.lacking.empty()) return method;
+  const auto uring =
+      std::make_shared<BareUring>(block_bytes(ends.bytes, state), calls, memory != BareMemory::small_pages);
+  method.move = [&ends, state, in_place = memory == BareMemory::same && !ends.is_gpu, uring] {
+    const FileDescriptor file = ends.open_direct(reads(state) ? O_RDONLY : O_WRONLY | O_CREAT);
+    if (is_made(state)) static_cast<void>(::fallocate(file.get(), 0, 0, static_cast<off_t>(ends.bytes)));
+    uring->move(file.get(), reads(state), ends.bytes, in_place ? ends.memory() : nullptr);
+    if (state == State::durable) make_durable(ends, file);
+  };
+  return method;
 }
 
 Method own_method(const Endpoints& ends, State state, const std::string& name, FileOptions options) {
@@ -193,8 +201,9 @@ std::vector<std::string> names_in(std::string_view list) {
 }
 
 std::vector<Method> methods_of(Endpoints& ends, State state, const std::vector<std::string>& names) {
-  std::vector<Method> methods{bare_method(ends, state, false), bare_method(ends, state, true),
-                              copy_method(ends, state)};
+  std::vector<Method> methods{copy_method(ends, state)};
+  for (const BareMemory memory : {BareMemory::same, BareMemory::buffers, BareMemory::small_pages})
+    methods.push_back(bare_method(ends, state, memory));
   for (const FileVariant variant :
        {FileVariant::automatic, FileVariant::user, FileVariant::pinned, FileVariant::double_buffered})
     methods.push_back(own_method(ends, state, beeline::hpe::name(variant), {.variant = variant}));
@@ -222,7 +231,7 @@ void measure(Endpoints& ends, State state, const Request& request) {
         methods[i].name,
         "GB/s",
         ends.bytes,
-        {{"memory", request.memory}, {"file", name_of(state)}, {"block_bytes", block_bytes(ends.bytes, !ends.is_gpu)}}};
+        {{"memory", request.memory}, {"file", name_of(state)}, {"block_bytes", block_bytes(ends.bytes, state)}}};
     if (methods[i].lacking.empty())
       print(row, samples[i], is_right(ends, state, methods[i]));
     else

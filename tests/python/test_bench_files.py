@@ -80,3 +80,40 @@ def test_a_signal_keeps_what_was_measured_before(tmp_path: Path) -> None:
         assert running.wait(timeout=30) != 0
     results = [json.loads(line) for line in record.read_text().splitlines()]
     assert [one["median"] for one in results if one.get("method") == "hpe/automatic"] == [1.5]
+
+
+KVIKIO = """
+import contextlib, json, sys, types
+
+class CuFile:
+    def __init__(self, path, mode):
+        self.file = open(path, {"r": "rb", "r+": "r+b", "w": "wb"}[mode])
+        self.fileno, self.read, self.write = self.file.fileno, self.file.readinto, self.file.write
+    def __enter__(self):
+        return self
+    def __exit__(self, *failure):
+        self.file.close()
+
+@contextlib.contextmanager
+def set(settings):
+    print(json.dumps(settings), file=sys.stderr)
+    yield
+
+defaults = sys.modules["kvikio.defaults"] = types.ModuleType("kvikio.defaults")
+defaults.set = set
+"""
+
+
+def test_kvikio_is_measured_with_one_thread_and_with_several(tmp_path: Path) -> None:
+    (tmp_path / "kvikio.py").write_text(KVIKIO)
+    program = Path(__file__).parents[2] / "bench" / "peers" / "kvikio" / "measure.py"
+    command = [sys.executable, str(program), str(tmp_path), "host", "4096,8192", "2", "cold,cached,durable"]
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=100, check=False)
+    assert done.returncode == 0, done.stderr
+    results = [json.loads(line) for line in done.stdout.splitlines()]
+    measured = {(one["method"], one["settings"]["file"], one["bytes"]) for one in results if len(one["samples"]) == 2}
+    methods = ("kvikio", "kvikio/4_threads", "kvikio/8_threads")
+    assert measured == {(m, file, n) for m in methods for file in ("cold", "cached", "durable") for n in (4096, 8192)}
+    used = {(one["num_threads"], one["auto_direct_io_read"]) for one in map(json.loads, done.stderr.splitlines())}
+    assert used == {(1, False), (4, False), (4, True), (8, False), (8, True)}

@@ -34,7 +34,7 @@ KVIKIO = Path(__file__).resolve().parents[3] / "bench" / "peers" / "kvikio" / "m
 MEMORIES = ("host", "device")
 STATES = ("cold", "cached", "existing", "new", "durable")
 OWN = ("automatic", "user", "pinned", "double_buffered", "direct")
-BARE = ("io_uring", "io_uring_buffers", "pinned_copy")
+BARE = ("io_uring", "io_uring_buffers", "io_uring_small_pages", "pinned_copy")
 METHODS = (*(f"hpe/{one}" for one in OWN), *(f"bare/{one}" for one in BARE), "kvikio", "fio")
 # What fio does for each state of the file.
 FIO = {"cold": "read", "existing": "write"}
@@ -141,7 +141,7 @@ def fio(folder: Path, length: int, chosen: Chosen) -> Iterator[Event]:
     if program is None:
         yield lacking("file_read", "fio", "host", "fio is not installed")
         return
-    block = min(max(1 << (length // 8).bit_length() - 1, 256 << 10), 4 << 20)
+    block = min(max(1 << (length // 8).bit_length() - 1, 256 << 10), 1 << 20)
     for state, way in FIO.items():
         if state not in chosen.states:
             continue

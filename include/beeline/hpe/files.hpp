@@ -40,7 +40,7 @@ struct FileOptions {
   std::uint64_t offset = 0;  ///< first byte of the file's range; needs no alignment
   FileVariant variant = FileVariant::automatic;
   FileAccess access = FileAccess::automatic;
-  std::size_t block_bytes = 0;    ///< of one system call; 0: 256 KiB to 1 MiB, by the length
+  std::size_t block_bytes = 0;    ///< of one system call; 0: 256 KiB to 4 MiB, by the length
   unsigned blocks_in_flight = 0;  ///< blocks that the file system works on at once; 0: 4
   bool durable = false;           ///< writes: return when the storage has the data, and the name of a new file
   std::optional<std::chrono::nanoseconds> deadline = {};  ///< longest time without progress; none: BEELINE_DEADLINE_S

@@ -179,7 +179,8 @@ void OpenFile::open_for_writing() {
 void OpenFile::reserve_room() {
   if (range_.bytes == 0 || range_.end() <= former_bytes_) return;
   const auto offset = static_cast<off_t>(range_.offset), bytes = static_cast<off_t>(range_.bytes);
-  if (::fallocate(buffered_.get(), 0, offset, bytes) == 0 || errno == EOPNOTSUPP) return;
+  is_in_new_room_ = ::fallocate(buffered_.get(), 0, offset, bytes) == 0;
+  if (is_in_new_room_ || errno == EOPNOTSUPP) return;
   const int reason = errno;
   restore();
   throw Error(status_of_file_error(reason), fmt::format("no room for {} bytes at offset {} of {}: {}", range_.bytes,

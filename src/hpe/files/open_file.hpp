@@ -36,7 +36,8 @@ class OpenFile {
   void keep() { is_kept_ = true; }
   [[nodiscard]] const FileRange& range() const { return range_; }
   [[nodiscard]] FileDirection direction() const { return direction_; }
-  [[nodiscard]] bool is_new() const { return is_new_; }
+  /// Whether room for a part of the range was reserved, or for all of it, when the file was opened.
+  [[nodiscard]] bool is_in_new_room() const { return is_in_new_room_; }
 
   /// The descriptor for the page cache. Opened at its first use, since many files need only `direct`.
   [[nodiscard]] int buffered();
@@ -77,7 +78,7 @@ class OpenFile {
   std::size_t offset_alignment_ = 4096, memory_alignment_ = 4096;
   bool is_direct_refused_ = false;
   bool asks_cache_ = false;  ///< whether the cache held a part of the range when the file was opened, but not all
-  bool is_new_ = false, is_kept_ = false;
+  bool is_new_ = false, is_in_new_room_ = false, is_kept_ = false;
   std::uint64_t former_bytes_ = 0;
 };
 

@@ -33,10 +33,10 @@ constexpr unsigned copied_beside = 2;
 constexpr std::size_t most_blocks_in_turn = 128, longest_block_in_turn = 64 * mib;
 constexpr std::size_t most_bytes_in_turn = 64 * mib, least_slots_in_turn = 3;
 
-/// Blocks of 256 KiB to 1 MiB, in place to 4 MiB: shorter ones cost more calls, longer buffers fall out of the
+/// Blocks of 256 KiB to 1 MiB, long ones to 4 MiB: shorter ones cost more calls, longer buffers fall out of the
 /// second-level cache.
-std::size_t default_block_bytes(std::size_t bytes, bool in_place) {
-  return std::clamp(std::bit_floor(std::max<std::size_t>(bytes / 8, 1)), 256 * kib, (in_place ? 4 : 1) * mib);
+std::size_t default_block_bytes(std::size_t bytes, bool is_long) {
+  return std::clamp(std::bit_floor(std::max<std::size_t>(bytes / 8, 1)), 256 * kib, (is_long ? 4 : 1) * mib);
 }
 
 ///   alignment  of the result; 0: none
@@ -137,10 +137,12 @@ Proceeding FileTransfer::automatic(std::size_t least_block_bytes) const {
   const unsigned in_flight = options_.blocks_in_flight;
   const std::size_t alignment = file_.direct() < 0 ? 0 : file_.offset_alignment();
   const bool in_place = memory_.is_of_host();
-  const std::size_t usual = default_block_bytes(file_.range().bytes, in_place);
+  // In new room a file system ends each block past the cache by a transaction that marks it as written.
+  const bool in_new_room = file_.direct() >= 0 && file_.is_in_new_room();
+  const std::size_t usual = default_block_bytes(file_.range().bytes, file_.direct() < 0 ? in_place : in_new_room);
   const BlockPlan plan(file_.range(), block_bytes_of(options_, usual, least_block_bytes, alignment), alignment);
   const unsigned calls = in_flight == 0 ? default_calls : in_flight;
-  const unsigned cached_calls = in_flight == 0 ? default_cached_calls() : in_flight;
+  const unsigned cached_calls = in_flight == 0 && !in_new_room ? default_cached_calls() : calls;
   return {.plan = plan,
           .slots = std::max(calls, cached_calls) + copied_beside,
           .calls = calls,

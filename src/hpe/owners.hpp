@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "beeline/hpe/memory.hpp"
+#include "core/fork.hpp"
 
 namespace beeline::hpe {
 
@@ -64,7 +65,8 @@ class OwnerTable {
   [[nodiscard]] std::size_t first_beyond(std::uintptr_t address, std::size_t count) const;
   [[nodiscard]] OwnedRange read(std::size_t index) const;
 
-  std::mutex mutex_;                       ///< held by writers
+  std::mutex mutex_;  ///< held by writers, and during a fork: a child finds the table whole
+  beeline::detail::ForkHandler fork_handler_{[] {}, &mutex_};
   std::atomic<std::uint64_t> version_{0};  ///< odd while a writer changes the table
   std::atomic<std::size_t> count_{0};
   Entry entries_[capacity];  ///< [count_] in the order of addresses

@@ -293,6 +293,8 @@ void BlockObject::abandon() noexcept {
 void BlockObject::begin_child() noexcept {
   is_inherited_ = true;
   lock_.reset();
+  pins_.store(0);  // of the parent's threads
+  forget_lookups();
   for (std::size_t block = 0; block < blocks_.size();) {
     std::size_t next = block + 1;
     while (next < blocks_.size() && blocks_.is_on_host(next) == blocks_.is_on_host(block)) ++next;

@@ -200,6 +200,8 @@ void await_lookups() noexcept {
   while (lookups.load(std::memory_order_seq_cst) > 0) ::sched_yield();
 }
 
+void forget_lookups() noexcept { lookups.store(0); }
+
 void install_fault_handler() {
   struct sigaction now {};
   if (::sigaction(SIGSEGV, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == &handle)

@@ -20,6 +20,8 @@ using PinnedObject = std::unique_ptr<BlockObject, Unpin>;
 [[nodiscard]] PinnedObject pinned_object_at(const void* address) noexcept;
 /// Waits until calls of `pinned_object_at` that have begun before have ended, which they do at once.
 void await_lookups() noexcept;
+/// In a forked process: calls of the parent's threads do not end here.
+void forget_lookups() noexcept;
 
 /// Makes sure that the library's handler of SIGSEGV is the first one. It passes on other faults to the handler that was
 /// there before. Called for each object and launch, since programs install handlers at any time.

@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <mutex>
 #include <utility>
 #include <vector>
 
 #include "beeline/device/signal.hpp"
+#include "beeline/device/wait.hpp"
 #include "transports/packed_batch.hpp"
 
 namespace beeline {
@@ -26,6 +28,22 @@ Rows rows_at(const CommandTarget& target, const Command& command) {
 /// Commands that a device needs room for.
 std::size_t commands_of(const NetworkMessage& message) {
   return is_batch(message.command) ? std::min<std::size_t>(message.command.rows, most_staged_entries) : 2;
+}
+
+/// Whether rows are a few aligned words, such as the name of the call that this rank is in (Meetings), which its
+/// threads may change meanwhile.
+bool are_few_words(const Rows& rows) {
+  constexpr std::size_t most_bytes = 64, word_bytes = sizeof(std::uint64_t);
+  return rows.is_whole() && rows.bytes() <= most_bytes && rows.bytes() % word_bytes == 0 &&
+         reinterpret_cast<std::uintptr_t>(rows.first) % word_bytes == 0;
+}
+
+void load_words(const Rows& rows, std::byte* to) {
+  auto* const words = reinterpret_cast<std::uint64_t*>(rows.first);
+  for (std::size_t i = 0; i < rows.bytes() / sizeof *words; ++i) {
+    const std::uint64_t word = detail::SystemAtomic<std::uint64_t>(words[i]).load(std::memory_order_relaxed);
+    std::memcpy(to + i * sizeof word, &word, sizeof word);
+  }
 }
 
 bool overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
@@ -358,19 +376,20 @@ void RemoteReceiver::refuse(const NetworkMessage& message, const std::string& re
       message.request;
 }
 
-/// Memory that may be unmapped before the transport has read it is held for long rows. Short rows are copied, and all
-/// rows while a thread is about to unmap.
+/// A few words are loaded here, one by one. Memory that may be unmapped before the transport has read it is held for
+/// long rows. Short rows are copied, and all rows while a thread is about to unmap.
 void RemoteReceiver::reply_rows(const NetworkMessage& to, const Rows& rows) {
   RemotePeers::Reply& answer = peers_.reply(to, MessageKind::data, 0);
   answer.payload = {rows.first, rows.bytes()};
   MemoryUsers& users = *peers_.memory()->client.memory_users;
-  if (rows.is_whole() && peers_.memory()->mapped.holds_for_good(rows.first, rows.bytes())) return;
+  const bool has_words = are_few_words(rows);
+  if (!has_words && rows.is_whole() && peers_.memory()->mapped.holds_for_good(rows.first, rows.bytes())) return;
   if (rows.is_whole() && rows.bytes() > most_packed_bytes && users.try_hold()) {
     answer.staged = held_bytes(rows.first, users);
     return;
   }
   answer.staged = make_staged(rows.bytes());
-  rows.pack(answer.staged.get());
+  has_words ? load_words(rows, answer.staged.get()) : rows.pack(answer.staged.get());
   answer.payload = {answer.staged.get(), rows.bytes()};
 }
 

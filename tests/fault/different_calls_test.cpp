@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks in different collective functions: each error names the other's function, no memory changes, and both continue.
+// A wait's deadline names the function that a rank on another node is in.
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "beeline/beeline.hpp"
 #include "tests/support/check.hpp"
 #include "tests/support/errors.hpp"
 #include "tests/support/ranks.hpp"
+#include "tests/support/split_nodes.hpp"
 
 namespace beeline_test::different_calls_test {
 
@@ -106,6 +111,28 @@ INSTANTIATE_TEST_SUITE_P(Worlds, DifferentCalls, ::testing::Values(WorldKind::th
                          [](const auto& info) {
                            return std::string(info.param == WorldKind::threads ? "Threads" : "Processes");
                          });
+
+/// The error of rank 0 reads the name that rank 1, on another node, publishes meanwhile: words, which do not race.
+TEST(CallOnAnotherNode, IsNamedByADeadline) {
+  SKIP_WITHOUT("sockets");
+  std::atomic<bool> waits{false};
+  const auto body = [&](World& world) {
+    if (world.rank() == 0) {
+      waits = true;
+      check_error(Status::deadline, {"barrier on rank 1", "rank 1 is in allocate"}, [&] { world.barrier(); });
+      return;
+    }
+    while (!waits) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::seconds(1));  // so that the other deadline passes first
+    try {
+      static_cast<void>(world.allocate(64));
+      throw CheckFailure("no error");
+    } catch (const Error& error) {  // rank 0 has aborted the world, and may have left it
+      BEELINE_CHECK_CONTAINS(error.what(), "this rank was in allocate");
+    }
+  };
+  expect_all_passed(run_ranks(WorldKind::threads, 2, body, split_config(2'000'000'000, "sockets"), 60));
+}
 
 }  // namespace
 

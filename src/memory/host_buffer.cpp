@@ -11,14 +11,25 @@
 
 namespace beeline {
 
+namespace {
+
+/// Whole large pages and one more, for the alignment; shorter buffers would leave most of a large page unused.
+std::size_t mapped_bytes_for(std::size_t bytes) {
+  constexpr std::size_t page = HostBuffer::large_page_bytes;
+  const bool is_long = bytes >= page / 2 && bytes <= SIZE_MAX / 2;  // the system refuses more
+  return is_long ? (bytes + page - 1) / page * page + page : bytes;
+}
+
+}  // namespace
+
 HostBuffer::HostBuffer(std::size_t bytes, bool is_pinned, const char* purpose)
-    : bytes_(bytes), mapped_bytes_(bytes < large_page_bytes ? bytes : bytes + large_page_bytes), is_pinned_(is_pinned) {
+    : bytes_(bytes), mapped_bytes_(mapped_bytes_for(bytes)), is_pinned_(is_pinned) {
   mapping_ = ::mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   require(mapping_ != MAP_FAILED, Status::no_resource, fmt::format("no {} bytes {}", bytes_, purpose));
   start_ = static_cast<std::byte*>(mapping_);
-  if (bytes_ >= large_page_bytes) {
+  if (mapped_bytes_ > bytes_) {
     start_ += -reinterpret_cast<std::uintptr_t>(start_) % large_page_bytes;
-    ::madvise(start_, bytes_, MADV_HUGEPAGE);  // some systems have none
+    ::madvise(start_, mapped_bytes_ - large_page_bytes, MADV_HUGEPAGE);  // some systems have none
   }
   try {
     if (is_pinned_) gpu_memory::register_host(start_, bytes_);

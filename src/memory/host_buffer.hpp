@@ -7,7 +7,7 @@
 
 namespace beeline {
 
-/// Memory of this process outside the heaps; pinned if GPUs use it. Two MiB or more are in large pages where the system
+/// Memory of this process outside the heaps; pinned if GPUs use it. A MiB or more is in large pages where the system
 /// has them: memory in few contiguous pieces is few descriptors of a storage device, whose queue holds few.
 class HostBuffer {
  public:
@@ -27,7 +27,7 @@ class HostBuffer {
  private:
   const std::size_t bytes_, mapped_bytes_;
   const bool is_pinned_;
-  void* mapping_ = nullptr;  ///< as long as the buffer, or a large page longer, for the alignment
+  void* mapping_ = nullptr;  ///< as long as the buffer, or longer, for large pages
   std::byte* start_ = nullptr;
 };
 

@@ -10,6 +10,7 @@
 
 #include "beeline/hpe/memory.hpp"
 #include "hpe/files/lane.hpp"
+#include "tests/support/errors.hpp"
 
 namespace beeline_test::pinned_memory {
 
@@ -35,7 +36,7 @@ std::string flags_of_mapping(const std::byte* start) {
 
 TEST(PinnedMemories, AreInLargePages) {
   if (!std::filesystem::exists("/sys/kernel/mm/transparent_hugepage")) GTEST_SKIP() << "the kernel has no large pages";
-  for (const std::size_t bytes : {page, 3 * page + 4096}) {
+  for (const std::size_t bytes : {page / 2, page, 3 * page + 4096}) {
     const PinnedMemory memory(bytes);
     EXPECT_EQ(offset_in_page(memory.data()), 0u);
     EXPECT_NE(flags_of_mapping(memory.data()).find(" hg"), std::string::npos) << flags_of_mapping(memory.data());
@@ -43,12 +44,16 @@ TEST(PinnedMemories, AreInLargePages) {
 }
 
 TEST(PinnedMemories, AreWritableToTheLastByte) {
-  for (const std::size_t bytes : {std::size_t{1}, page - 1, page, page + 1, 2 * page + 4096}) {
+  for (const std::size_t bytes : {std::size_t{1}, page / 2 - 1, page / 2, page, page + 1, 2 * page + 4096}) {
     const PinnedMemory memory(bytes);
     EXPECT_EQ(memory.bytes(), bytes);
     memory.data()[0] = memory.data()[bytes - 1] = std::byte{7};
     EXPECT_EQ(memory.data()[bytes - 1], std::byte{7});
   }
+}
+
+TEST(PinnedMemories, OfAllAddressesAreRefused) {
+  check_error(beeline::Status::no_resource, {}, [] { const PinnedMemory memory(~std::size_t{0}); });
 }
 
 /// Those of short blocks, too.

@@ -79,8 +79,6 @@ void FileLane::leave_pinned() {
 }
 
 std::byte* FileLane::buffers(std::size_t bytes, bool is_pinned) {
-  constexpr std::size_t page = HostBuffer::large_page_bytes;
-  bytes = (bytes + page - 1) / page * page;
   if (is_pinned) {
     if (!pinned_ || pinned_->bytes() < bytes) leave_pinned(), pinned_.emplace(bytes);
     return pinned_->data();

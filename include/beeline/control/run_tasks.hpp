@@ -111,6 +111,20 @@ template <class List>
   });
 }
 
+/// Calls `attempt()`, which does not wait, until its status is not `timeout`. After each time-out runs tasks until the
+/// target's queue has a free cell. Every thread calls it.
+template <class Group, class List, class Attempt>
+[[nodiscard]] BEELINE_HOST_DEVICE Status repeat_between_tasks(const Group& group, const Context& ctx,
+                                                              const TaskChannel& channel, const TaskPost& post,
+                                                              const TaskRunner<List>& runner, const Attempt& attempt) {
+  for (;;) {
+    Status status = attempt();
+    if (status != Status::timeout) return status;
+    status = agree(group, group.thread_rank() == 0 ? await_cell(ctx, channel, post, runner) : Status::ok);
+    if (status != Status::ok) return status;
+  }
+}
+
 /// Whether a call with a runner is the call without: on a GPU, and in tasks, which follow the rule of queues.
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool waits_alone(const TaskChannel& channel) {
   return executor == DeviceKind::gpu || channel.running != outside_tasks;
@@ -124,13 +138,8 @@ template <class Group, class List>
 [[nodiscard]] BEELINE_HOST_DEVICE Status post_task(const Group& group, const Context& ctx, const TaskChannel& channel,
                                                    const TaskPost& post, const TaskRunner<List>& runner) {
   if (detail::waits_alone(channel)) return post_task(group, ctx, channel, post);
-  for (;;) {
-    Status status = post_task(group, ctx, channel, post, Timeout::test());
-    if (status != Status::timeout) return status;
-    status = group.thread_rank() == 0 ? detail::await_cell(ctx, channel, post, runner) : Status::ok;
-    status = agree(group, status);
-    if (status != Status::ok) return status;
-  }
+  return detail::repeat_between_tasks(group, ctx, channel, post, runner,
+                                      [&] { return post_task(group, ctx, channel, post, Timeout::test()); });
 }
 
 /// As `reserve_task`; while the queue is full, runs tasks that have arrived at this rank. In a task it waits as
@@ -140,14 +149,8 @@ template <class List>
                                                       const TaskPost& post, TaskSpace& space,
                                                       const TaskRunner<List>& runner) {
   if (detail::waits_alone(channel)) return reserve_task(ctx, channel, post, space);
-  for (;;) {
-    Status status = reserve_task(ctx, channel, post, space, Timeout::test());
-    if (status == Status::timeout)
-      status = detail::await_cell(ctx, channel, post, runner);
-    else
-      return status;
-    if (status != Status::ok) return status;
-  }
+  return detail::repeat_between_tasks(Thread{}, ctx, channel, post, runner,
+                                      [&] { return reserve_task(ctx, channel, post, space, Timeout::test()); });
 }
 
 /// As `quiet` for a target's queue; runs tasks that have arrived at this rank meanwhile.

@@ -41,7 +41,7 @@ class CommandQueues {
  public:
   /// Collective, with the same number of queues and kind of engine on all members. A queue of a host engine takes 21
   /// KiB of the pinned heap, whose default size has room for 3,000 queues, and 2 KiB of the symmetric heap. A queue of
-  /// a device engine takes 24 KiB of the symmetric heap.
+  /// a device engine takes 24 KiB of the symmetric heap, and 4 KiB of the pinned heap; in a world on several nodes 25.
   /// Throws invalid_argument for 0 queues or for a device engine with `engine_threads`; unavailable if the rank cannot
   /// have such an engine; no_resource if waiting kernels leave no room for a device engine; otherwise see
   /// `Team::allocate`.

@@ -42,7 +42,7 @@ class AwaitedWord {
 class AwaitedWords {
  public:
   explicit AwaitedWords(bool is_pinned) : is_pinned_(is_pinned) {}
-  /// The word that `storer` stores. A storer at the address of one that has ended continues its word.
+  /// The word that `storer`, a stream's identity, stores. A storer with that of one that has ended continues its word.
   [[nodiscard]] std::shared_ptr<AwaitedWord> of(const void* storer);
   /// Keeps the words' memory from other words for ever: it may still be written, or the process is a forked one.
   void leave() noexcept;

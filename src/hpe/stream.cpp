@@ -5,9 +5,11 @@
 
 #include <atomic>
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "beeline/core/error.hpp"
 #include "beeline/core/log.hpp"
@@ -56,9 +58,19 @@ StreamState::~StreamState() {
           fmt::format("a stream of {} ends: {}", device_.device().name(), beeline::detail::current_exception_text()));
       end_waits();
     }
+    if (own_->drained()) return;
+    keep_identity();
     // Its destructor would wait for the work without a deadline.
-    if (!device_.device().is_gpu() && !own_->drained()) static_cast<void>(stream_.release());
+    if (!device_.device().is_gpu()) static_cast<void>(stream_.release());
   }
+}
+
+/// Objects, and streams that wait for this one, know the work that is left by the identity.
+void StreamState::keep_identity() {
+  static std::mutex mutex;
+  static auto& kept = *new std::vector<std::unique_ptr<std::byte>>;
+  const std::lock_guard lock(mutex);
+  kept.push_back(std::move(identity_));
 }
 
 /// Ends the stream's waits for words, so that its other work goes on and ends.
@@ -149,7 +161,7 @@ void StreamState::wait_for_gpu(StreamState& other) {
   const std::shared_ptr<Event> reached = other.take_event();
   other.enqueue([&](beeline::Stream& stream) { stream.record(*reached); });
   if (device_.device().is_gpu()) return enqueue([&](beeline::Stream& stream) { stream.wait_event(*reached); });
-  const std::shared_ptr<AwaitedWord> mark = other.mark_for(this);
+  const std::shared_ptr<AwaitedWord> mark = other.mark_for(identity());
   std::uint64_t value = 0;
   other.enqueue_own([&](beeline::Stream& own) {
     value = mark->next_value();
@@ -196,7 +208,7 @@ void StreamState::hold_until(std::uint64_t* word, std::uint64_t value) {
 void StreamState::wait_for_host(StreamState& other) {
   if (device_.device().is_gpu())
     refuse_captured(own(), "a wait for a host device's stream", "each run of the graph would wait for the same work");
-  const std::shared_ptr<AwaitedWord> word = word_of(&other);
+  const std::shared_ptr<AwaitedWord> word = word_of(other.identity());
   std::uint64_t value = 0;
   other.enqueue([&](beeline::Stream& stream) {
     value = word->next_value();

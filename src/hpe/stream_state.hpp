@@ -4,6 +4,7 @@
 /// What a stream of this layer consists of.
 
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
@@ -38,6 +39,8 @@ class StreamState {
   ~StreamState();
 
   [[nodiscard]] DeviceState& device() const { return device_; }
+  /// An address that tells streams apart. No later stream has that of one that ended with work left.
+  [[nodiscard]] const void* identity() const { return identity_.get(); }
   /// The device's own stream: for work on memory that the device reaches.
   [[nodiscard]] beeline::Stream& own() const { return *own_; }
 
@@ -107,11 +110,13 @@ class StreamState {
   /// Waits a little for the stream, between two polls.
   void nap(std::chrono::nanoseconds period) const;
   void end_waits() noexcept;
+  void keep_identity();
   [[nodiscard]] std::shared_ptr<AwaitedWord> word_in(AwaitedWords& words, const void* other) const;
   void wait_for_gpu(StreamState& other);
   void wait_for_host(StreamState& other);
 
   DeviceState& device_;
+  std::unique_ptr<std::byte> identity_ = std::make_unique<std::byte>();
   MeasuredMutex mutex_;
   beeline::Stream* const own_;
   const std::shared_ptr<IdleEvents> events_ = std::make_shared<IdleEvents>();

@@ -13,8 +13,10 @@
 #include <thread>
 #include <vector>
 
+#include "beeline/core/error.hpp"
 #include "beeline/hpe/copy.hpp"
 #include "beeline/hpe/memory.hpp"
+#include "beeline/hpe/object.hpp"
 #include "tests/support/errors.hpp"
 
 namespace beeline_test {
@@ -186,6 +188,79 @@ TEST(Streams, EndWithWorkThatFailsOrStays) {
         std::_Exit(0);
       },
       testing::ExitedWithCode(0), "did not end within 0.05 s");
+}
+
+/// Work that goes on when its stream has ended at the deadline.
+struct LeftWork {
+  std::atomic<bool> may_end{false};
+  std::atomic<int> ended{0};
+
+  LeftWork() { ::setenv("BEELINE_STREAM_DEADLINE_S", "0.3", 1); }
+  void operator()() {
+    while (!may_end) std::this_thread::sleep_for(1ms);
+    ended = 1;
+  }
+  /// Time for what should wait for the work, and does not.
+  void end_late() {
+    std::this_thread::sleep_for(50ms);
+    may_end = true;
+  }
+};
+
+/// Ends the process, successfully unless work of the stream has seen 0 before the work that was left had ended.
+[[noreturn]] void expect_not_seen_early(Stream& stream, const std::atomic<int>& seen) {
+  try {
+    stream.synchronize();
+  } catch (const beeline::Error&) {  // it has waited until its own deadline
+  }
+  std::_Exit(seen == 0 ? 1 : 0);
+}
+
+/// A later stream may have the address of one that has left work. Objects and waits still tell them apart.
+TEST(Streams, WorkThatWasLeftIsWaitedFor) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        LeftWork left;
+        std::atomic<int> seen{-1};
+        Object<int> object(1, {.device = Device::host(), .deadline = 20s});
+        {
+          Stream stream(Device::host());
+          const DeviceAccess access(stream, {&object.state()});
+          stream.enqueue([&] { left(); });
+        }
+        Stream later(Device::host());
+        {
+          const DeviceAccess access(later, {&object.state()});
+          later.enqueue([&] { seen = left.ended.load(); });
+        }
+        left.end_late();
+        expect_not_seen_early(later, seen);
+      },
+      testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(
+      {
+        LeftWork left;
+        std::atomic<bool> may_wait{false};
+        std::atomic<int> seen{-1};
+        Stream waiting(Device::host());
+        waiting.enqueue([&] {
+          while (!may_wait) std::this_thread::sleep_for(1ms);
+        });
+        {
+          Stream stream(Device::host());
+          stream.enqueue([&] { left(); });
+          waiting.wait_for(stream);
+        }
+        waiting.enqueue([&] { seen = left.ended.load(); });
+        Stream later(Device::host());
+        waiting.wait_for(later);
+        later.synchronize();
+        may_wait = true;
+        left.end_late();
+        expect_not_seen_early(waiting, seen);
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 TEST(Streams, EmptyWorkIsRefused) {

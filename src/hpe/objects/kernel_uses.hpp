@@ -25,7 +25,8 @@ struct SentBlocks {
 
 /// The latest work of one stream on an object.
 struct KernelUse {
-  StreamState* stream;
+  StreamState* stream;   ///< may have ended
+  const void* identity;  ///< of the stream
   DeviceState* device;
   std::unique_ptr<Event> reached;  ///< the end of the work
   HoldingThreads launchers{};      ///< of launches that are not released: `reached` does not cover their work yet
@@ -34,7 +35,7 @@ struct KernelUse {
   bool has_sent = false;           ///< whether that work includes copies to the device
   std::vector<SentBlocks> sent{};  ///< since the work was last over
 
-  [[nodiscard]] bool is_of(const StreamState& other) const { return stream == &other && device == &other.device(); }
+  [[nodiscard]] bool is_of(const StreamState& other) const { return identity == other.identity(); }
 };
 
 /// Why an access of the CPU is refused whose thread has objects acquired, and so cannot wait for their release.
@@ -48,7 +49,10 @@ class KernelUses {
       if (use.is_of(stream)) return use;
     // Streams may be gone whose work is over.
     std::erase_if(uses_, [](const KernelUse& use) { return use.launchers.empty() && !use.is_pending; });
-    uses_.push_back({.stream = &stream, .device = &stream.device(), .reached = stream.own().make_event()});
+    uses_.push_back({.stream = &stream,
+                     .identity = stream.identity(),
+                     .device = &stream.device(),
+                     .reached = stream.own().make_event()});
     return uses_.back();
   }
   [[nodiscard]] std::vector<KernelUse>& all() { return uses_; }

@@ -112,7 +112,8 @@ class ObjectMemory {
 /// Source: seed 001, asymmetric distributed shared memory for many threads.
 template <class T>
 class Object {
-  static_assert(std::is_trivially_copyable_v<T>, "objects are moved as bytes");
+  static_assert(std::is_trivially_copyable_v<T>, "elements of objects are moved as bytes: T is trivially copyable");
+  static_assert(alignof(T) <= 4096, "objects begin at pages: T is aligned to at most 4096 bytes");
 
  public:
   /// Throws invalid_argument (0 elements, a block size or deadline that is not allowed, managed memory on a host

@@ -19,7 +19,10 @@ void raise(const Error& error) {
   std::string text = error.what();
   if (error.code() == Status::no_resource && text.find("BEELINE_HEAP_BYTES") != std::string::npos)
     text += "; objects that are not needed any more give their memory back by .free()";
-  PyErr_SetObject(type.ptr(), type(text.c_str(), rank).ptr());
+  // A text may contain the name of a file, which need not be UTF-8: then as in os.fsdecode.
+  const auto message =
+      nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape"));
+  PyErr_SetObject(type.ptr(), type(message, rank).ptr());
 }
 
 void translate(const std::exception_ptr& thrown, void* /*unused*/) {

@@ -51,6 +51,9 @@ def test_bad_input_touches_nothing(tmp_path: Path) -> None:
         beeline.read_file(tmp_path / "none", array)
     with pytest.raises(beeline.InvalidArgumentError, match="a directory"):
         beeline.read_file(tmp_path, array)
+    for name in (b"none\xff", "none\udcff"):  # not UTF-8
+        with pytest.raises(beeline.InvalidArgumentError, match="none\udcff cannot be read: No such file"):
+            beeline.read_file(name, array)
     with pytest.raises(ValueError, match="known are automatic, user, pinned, double_buffered"):
         beeline.read_file(tmp_path / "file", array, variant="best")
     with pytest.raises(ValueError, match="known are automatic, direct, buffered"):

@@ -860,7 +860,8 @@ class Object:
         access  'read' or 'write'
         first, count  the elements that are held, in the order of memory; by default all
 
-        System calls and C libraries may use the elements meanwhile. Kernels that use the object wait.
+        System calls and C libraries may use the elements meanwhile. Kernels that use the object wait. The view of an object of
+        bfloat16, which numpy lacks, is of uint16.
         """
 
     def on_device(self, device: str | None = None, *, stream: object | None = None) -> _DeviceBlock:
@@ -871,9 +872,10 @@ class Object:
         stream  on a GPU, the stream of the work inside: a number (cudaStream_t) or a torch.cuda.Stream; None: torch's current
                 stream if torch is loaded, else CUDA's default stream
 
-        The view speaks DLPack, as for `torch.from_dlpack`; of a host device it is a numpy array. The object returns to the host
-        once the stream has passed the work of the block. Do not use the view afterwards. Meanwhile, other threads use the
-        object inside `host` only: a plain access waits with Python's lock held, which this block needs to end.
+        The view speaks DLPack, as for `torch.from_dlpack`; of a host device it is a numpy array, of uint16 if the object is
+        of bfloat16. The object returns to the host once the stream has passed the work of the block. Do not use the view
+        afterwards. Meanwhile, other threads use the object inside `host` only: a plain access waits with Python's lock held,
+        which this block needs to end.
         """
 
     def free(self) -> None:

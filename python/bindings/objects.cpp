@@ -75,7 +75,11 @@ nb::object view_of(void* address, const Shape& shape, nb::dlpack::dtype type, hp
   return nb::cast(array);
 }
 
-nb::object as_numpy(const nb::object& view) { return nb::module_::import_("numpy").attr("from_dlpack")(view); }
+/// A view of numpy, which has no bfloat16, and holds its values as uint16.
+nb::object numpy_view(void* address, const Shape& shape, nb::dlpack::dtype type, const nb::object& owner) {
+  if (type.code == static_cast<std::uint8_t>(nb::dlpack::dtype_code::Bfloat)) type = nb::dtype<std::uint16_t>();
+  return nb::module_::import_("numpy").attr("from_dlpack")(view_of(address, shape, type, hpe::Device::host(), owner));
+}
 
 /// `beeline.Object`.
 class ObjectOfPython {
@@ -133,7 +137,7 @@ struct HostBlock {
     const std::size_t elements = count.value_or(all - std::min(first, all));
     held = unlocked(
         [&] { return std::make_unique<hpe::HostAccess>(state, first, elements, self.element_bytes(), access); });
-    return as_numpy(host_view(object));
+    return numpy_view(self.memory().data(), self.shape(), self.type(), object);
   }
   void exit() { held.reset(); }
 };
@@ -168,8 +172,8 @@ struct DeviceBlock {
       if (!on.is_gpu()) used.synchronize();  // Python's work on a host device runs at once
       return there;
     });
-    const nb::object view = view_of(address, self.shape(), self.type(), on, object);
-    return on.is_gpu() ? view : as_numpy(view);
+    return on.is_gpu() ? view_of(address, self.shape(), self.type(), on, object)
+                       : numpy_view(address, self.shape(), self.type(), object);
   }
   void exit() {
     unlocked([&] { held.reset(); });
@@ -219,7 +223,8 @@ constexpr const char* host_doc = R"(A context manager that holds elements on the
 access  'read' or 'write'
 first, count  the elements that are held, in the order of memory; by default all
 
-System calls and C libraries may use the elements meanwhile. Kernels that use the object wait.)";
+System calls and C libraries may use the elements meanwhile. Kernels that use the object wait. The view of an object of
+bfloat16, which numpy lacks, is of uint16.)";
 
 constexpr const char* device_doc = R"(A context manager that hands the object to a device, and gives a view there.
 
@@ -227,9 +232,10 @@ device  its name; None: the object's own
 stream  on a GPU, the stream of the work inside: a number (cudaStream_t) or a torch.cuda.Stream; None: torch's current
         stream if torch is loaded, else CUDA's default stream
 
-The view speaks DLPack, as for `torch.from_dlpack`; of a host device it is a numpy array. The object returns to the host
-once the stream has passed the work of the block. Do not use the view afterwards. Meanwhile, other threads use the
-object inside `host` only: a plain access waits with Python's lock held, which this block needs to end.)";
+The view speaks DLPack, as for `torch.from_dlpack`; of a host device it is a numpy array, of uint16 if the object is
+of bfloat16. The object returns to the host once the stream has passed the work of the block. Do not use the view
+afterwards. Meanwhile, other threads use the object inside `host` only: a plain access waits with Python's lock held,
+which this block needs to end.)";
 
 }  // namespace
 

@@ -46,6 +46,15 @@ def test_shapes_and_types() -> None:
     assert numbers.statistics["block_bytes"] == 4096
 
 
+def test_numpy_views_of_bfloat16_are_of_uint16() -> None:
+    numbers = make(5, "bfloat16")
+    with numbers.host() as array:
+        array[:] = 0x3F80  # 1.0
+    with numbers.on_device() as device:
+        assert (device.dtype, device[4]) == (np.uint16, 0x3F80)
+    assert numbers.dtype == "bfloat16"
+
+
 def test_views_of_torch() -> None:
     torch = pytest.importorskip("torch")
     numbers = make(1000, torch.float32)

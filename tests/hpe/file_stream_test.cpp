@@ -5,9 +5,13 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <filesystem>
+#include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "beeline/hpe/files.hpp"
 #include "hpe/files/copies_in_turn.hpp"
@@ -203,6 +207,38 @@ TEST(FileFaults, CopiesThatAStreamDoesNotMake) {
 }
 
 /// A transfer that fails lets the stream go on.
+/// Writes a new file on a stream, and fails when it is written, after `meanwhile`.
+void fail_to_write(const std::filesystem::path& path, const std::function<void()>& meanwhile) {
+  const std::vector<std::byte> content = test_bytes(100, 2);
+  std::atomic<bool> may_begin{false};
+  Stream stream(Device::host());
+  stream.enqueue([&] {
+    while (!may_begin) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+  write_file(path, content.data(), content.size(), stream,
+             {.progress = [](std::size_t, std::size_t) { throw std::runtime_error("enough"); }});
+  meanwhile();
+  may_begin = true;
+  EXPECT_THROW(stream.synchronize(), std::runtime_error);
+}
+
+TEST(FileFaults, AFailureRemovesTheFilesThatWereMadeAlone) {
+  const FileFolder folder, other;
+  const std::vector<std::byte> content = test_bytes(100, 1);
+  fail_to_write(folder / "file", [&] {  // the name now belongs to another file
+    std::filesystem::rename(folder / "file", folder / "renamed");
+    make_file(folder / "file", content);
+  });
+  EXPECT_EQ(content_of(folder / "file"), content);
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder / ".");
+  make_file(other / "relative", content);
+  fail_to_write("relative", [&] { std::filesystem::current_path(other / "."); });
+  std::filesystem::current_path(before);
+  EXPECT_EQ(content_of(other / "relative"), content);
+  EXPECT_FALSE(std::filesystem::exists(folder / "relative"));
+}
+
 TEST(FileFaults, FileThatShrinksBeforeAStreamCopies) {
   const FileFolder folder;
   make_file(folder / "file", test_bytes(4 * mib, 16));

@@ -104,11 +104,18 @@ OpenFile::~OpenFile() {
 
 void OpenFile::restore() const {
   if (direction_ == FileDirection::reads || any() < 0) return;
-  if (is_new_)
-    static_cast<void>(::unlink(path_.c_str()));
-  else if (bytes_now() > former_bytes_ && ::ftruncate(any(), static_cast<off_t>(former_bytes_)) != 0)
+  if (!new_path_.empty()) return remove_new();
+  if (bytes_now() > former_bytes_ && ::ftruncate(any(), static_cast<off_t>(former_bytes_)) != 0)
     log(LogLevel::warning,
         fmt::format("{} keeps more than its former {} bytes: {}", text(), former_bytes_, text_of_error(errno)));
+}
+
+/// Unless its name belongs to another file now.
+void OpenFile::remove_new() const {
+  struct ::stat own {};
+  struct ::stat named {};
+  if (::fstat(any(), &own) != 0 || ::lstat(new_path_.c_str(), &named) != 0) return;
+  if (own.st_ino == named.st_ino && own.st_dev == named.st_dev) static_cast<void>(::unlink(new_path_.c_str()));
 }
 
 std::string OpenFile::text() const { return fmt::format("the file {}", path_.string()); }
@@ -162,8 +169,9 @@ void OpenFile::open_for_writing() {
   if (::stat(path_.c_str(), &about) == 0) check_kind(about.st_mode);
   buffered_ = FileDescriptor(::open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK));
   if (!buffered_ && errno == ENOENT) {
+    std::filesystem::path absolute = std::filesystem::absolute(path_);
     buffered_ = FileDescriptor(::open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_CREAT | O_EXCL, 0666));
-    is_new_ = static_cast<bool>(buffered_);
+    if (buffered_) new_path_ = std::move(absolute);
     if (!buffered_ && errno == EEXIST)  // made meanwhile; or a symbolic link to nothing, which is not followed
       buffered_ = FileDescriptor(::open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK));
   }
@@ -233,9 +241,8 @@ bool OpenFile::is_cached(const FileRange& part) const {
 }
 
 FileDescriptor OpenFile::folder_to_sync() const {
-  if (!is_new_) return {};
-  const std::filesystem::path folder = path_.has_parent_path() ? path_.parent_path() : ".";
-  FileDescriptor opened(::open(folder.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY));
+  if (new_path_.empty()) return {};
+  FileDescriptor opened(::open(new_path_.parent_path().c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY));
   if (!opened) fail_folder(errno);
   return opened;
 }

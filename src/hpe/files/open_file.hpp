@@ -69,16 +69,18 @@ class OpenFile {
   void open_direct(FileAccess access);
   void reserve_room();
   void restore() const;
+  void remove_new() const;
   void check_kind(unsigned mode) const;
 
   const std::filesystem::path path_;
+  std::filesystem::path new_path_;  ///< absolute, of a file that this object has made; empty: it was there before
   const FileDirection direction_;
   const FileRange range_;
   FileDescriptor buffered_, direct_;
   std::size_t offset_alignment_ = 4096, memory_alignment_ = 4096;
   bool is_direct_refused_ = false;
   bool asks_cache_ = false;  ///< whether the cache held a part of the range when the file was opened, but not all
-  bool is_new_ = false, is_in_new_room_ = false, is_kept_ = false;
+  bool is_in_new_room_ = false, is_kept_ = false;
   std::uint64_t former_bytes_ = 0;
 };
 

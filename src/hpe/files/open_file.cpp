@@ -169,7 +169,8 @@ void OpenFile::open_for_writing() {
   if (::stat(path_.c_str(), &about) == 0) check_kind(about.st_mode);
   buffered_ = FileDescriptor(::open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK));
   if (!buffered_ && errno == ENOENT) {
-    std::filesystem::path absolute = std::filesystem::absolute(path_);
+    std::error_code unknown;  // the current folder was removed: nothing can be made there
+    std::filesystem::path absolute = std::filesystem::absolute(path_, unknown);
     buffered_ = FileDescriptor(::open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_CREAT | O_EXCL, 0666));
     if (buffered_) new_path_ = std::move(absolute);
     if (!buffered_ && errno == EEXIST)  // made meanwhile; or a symbolic link to nothing, which is not followed

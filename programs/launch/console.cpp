@@ -19,7 +19,7 @@
 #include "beeline/core/error.hpp"
 #include "beeline/runtime/file_descriptor.hpp"
 
-namespace beeline::launch {
+namespace beeline::launcher {
 
 namespace {
 
@@ -182,4 +182,4 @@ void Console::lower() const {
   [[maybe_unused]] const ssize_t got = ::read(changed_, &count, sizeof count);  // fails only when not raised
 }
 
-}  // namespace beeline::launch
+}  // namespace beeline::launcher

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace beeline::launch {
+namespace beeline::launcher {
 
 /// The origin of a text. Consecutive texts of one source form one line until a text ends it.
 using Source = int;
@@ -56,4 +56,4 @@ class Console {
   std::array<File, 2> files_;
 };
 
-}  // namespace beeline::launch
+}  // namespace beeline::launcher

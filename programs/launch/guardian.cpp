@@ -11,7 +11,7 @@
 
 #include "process.hpp"
 
-namespace beeline::launch {
+namespace beeline::launcher {
 
 namespace {
 
@@ -106,4 +106,4 @@ int run_guarded(const std::function<int(int)>& job) {
   return code;
 }
 
-}  // namespace beeline::launch
+}  // namespace beeline::launcher

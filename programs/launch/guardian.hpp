@@ -11,7 +11,7 @@
 
 #include "process_table.hpp"
 
-namespace beeline::launch {
+namespace beeline::launcher {
 
 /// Runs `job` in a child process and returns its exit code, or 128 + signal if a signal ended it. This process passes
 /// signals on, and ends the processes that the job leaves behind.
@@ -40,4 +40,4 @@ void reap_orphans(const std::function<bool(pid_t)>& is_kept);
 ///   count  counts the children, in the same order each time
 void end_children(const std::function<std::vector<pid_t>()>& count = children);
 
-}  // namespace beeline::launch
+}  // namespace beeline::launcher

@@ -29,7 +29,7 @@
 #include "standard_input.hpp"
 #include "torch_variables.hpp"
 
-namespace beeline::launch {
+namespace beeline::launcher {
 
 namespace {
 
@@ -480,4 +480,4 @@ int run(const Options& options, int guardian) {
   return job.run();
 }
 
-}  // namespace beeline::launch
+}  // namespace beeline::launcher

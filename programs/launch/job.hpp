@@ -5,7 +5,7 @@
 
 #include "options.hpp"
 
-namespace beeline::launch {
+namespace beeline::launcher {
 
 /// Starts the ranks, passes their output on, and blocks until all have ended. Returns the launcher's exit code: 0, the
 /// exit code of the rank that failed first, or 128 + signal; with keep_going, 0 if any rank ended well. Throws
@@ -13,4 +13,4 @@ namespace beeline::launch {
 ///   guardian  descriptor for poll(), readable once the guardian has ended: then the job ends at once
 [[nodiscard]] int run(const Options& options, int guardian);
 
-}  // namespace beeline::launch
+}  // namespace beeline::launcher

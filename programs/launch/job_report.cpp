@@ -13,7 +13,7 @@
 
 #include "remote.hpp"
 
-namespace beeline::launch {
+namespace beeline::launcher {
 
 namespace {
 
@@ -112,4 +112,4 @@ int JobReport::exit_code(const JobEnd& end) const {
   return end.interrupt != 0 ? 128 + end.interrupt : 0;
 }
 
-}  // namespace beeline::launch
+}  // namespace beeline::launcher

@@ -12,7 +12,7 @@
 #include "options.hpp"
 #include "rank_process.hpp"
 
-namespace beeline::launch {
+namespace beeline::launcher {
 
 /// What ended a job. Empty, 0 and -1 where nothing did.
 struct JobEnd {
@@ -55,4 +55,4 @@ class JobReport {
   const RendezvousServer* server_;
 };
 
-}  // namespace beeline::launch
+}  // namespace beeline::launcher

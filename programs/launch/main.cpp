@@ -26,7 +26,7 @@ namespace {
 constexpr int usage_error = 2;
 
 /// Refuses a setting once, here, that otherwise each rank would refuse.
-void read_settings(beeline::launch::Options& options) {
+void read_settings(beeline::launcher::Options& options) {
   try {
     beeline::detail::read_environment(options.environment, false);
   } catch (const beeline::Error& error) {
@@ -34,7 +34,7 @@ void read_settings(beeline::launch::Options& options) {
   }
 }
 
-void check_devices(const beeline::launch::Options& options) {
+void check_devices(const beeline::launcher::Options& options) {
   try {
     static_cast<void>(beeline::devices_of_ranks(options.device.value_or(options.environment.device), options.ranks));
   } catch (const beeline::Error& error) {
@@ -42,7 +42,7 @@ void check_devices(const beeline::launch::Options& options) {
   }
 }
 
-void check_hosts(const beeline::launch::Options& options) {
+void check_hosts(const beeline::launcher::Options& options) {
   for (const std::string& host : options.hosts)
     if (host.find_first_not_of(' ') == std::string::npos || host.front() == '-')
       throw CLI::ValidationError("--hosts", "'" + host + "' is no host");
@@ -53,7 +53,7 @@ void check_hosts(const beeline::launch::Options& options) {
         "--hosts", fmt::format("{} hosts for {} ranks: each has one at least", options.hosts.size(), options.ranks));
 }
 
-void check_security(beeline::launch::Options& options) {
+void check_security(beeline::launcher::Options& options) {
   options.secure = options.secure || options.environment.secure;
   if (options.secure)
     if (const std::string reason = beeline::detail::tls_reason(); !reason.empty())
@@ -66,7 +66,7 @@ void check_security(beeline::launch::Options& options) {
 }
 
 /// Ranks go to hosts, and to parts of a machine, in blocks of consecutive ranks.
-void check_nodes(const beeline::launch::Options& options) {
+void check_nodes(const beeline::launcher::Options& options) {
   const int split_nodes = options.split_nodes.value_or(options.environment.split_nodes);
   if (split_nodes > options.ranks)
     throw CLI::ValidationError(options.split_nodes ? "--split-nodes" : "BEELINE_SPLIT_NODES",
@@ -87,7 +87,7 @@ std::string refuse_nan(const std::string& text) {
 }
 
 /// Options of the world. Returns the one that the options of hosts exclude.
-CLI::Option* add_world_options(CLI::App& app, beeline::launch::Options& options) {
+CLI::Option* add_world_options(CLI::App& app, beeline::launcher::Options& options) {
   app.add_option("-n,--ranks", options.ranks, "Ranks in the world")
       ->required()
       ->check(CLI::Range(1, static_cast<int>(beeline::max_ranks)));
@@ -124,7 +124,7 @@ std::vector<std::string> names_in(const std::string& text) {
 }
 
 /// Options of the ranks' places and connections.
-void add_host_options(CLI::App& app, beeline::launch::Options& options, CLI::Option* threads) {
+void add_host_options(CLI::App& app, beeline::launcher::Options& options, CLI::Option* threads) {
   app.add_option("--bind", options.bind,
                  "host[:port] where ranks meet; 127.0.0.1, or this machine's address that the hosts reach");
   // CLI11's own lists pass over empty names, and take the next option's where all are.
@@ -145,7 +145,7 @@ void add_host_options(CLI::App& app, beeline::launch::Options& options, CLI::Opt
 }
 
 /// Options of the ranks' input, output and end.
-void add_job_options(CLI::App& app, beeline::launch::Options& options) {
+void add_job_options(CLI::App& app, beeline::launcher::Options& options) {
   app.add_option("--stdin", options.standard_input,
                  "Which ranks get standard input: none, 0 or all, of which each gets all of it; without it, 0, or none "
                  "with --hosts")
@@ -162,9 +162,9 @@ void add_job_options(CLI::App& app, beeline::launch::Options& options) {
 }  // namespace
 
 int main(int argument_count, char** arguments) {
-  beeline::launch::open_standard_descriptors();
-  beeline::launch::reset_signals();
-  beeline::launch::Options options;
+  beeline::launcher::open_standard_descriptors();
+  beeline::launcher::reset_signals();
+  beeline::launcher::Options options;
   CLI::App app(
       "beeline-launch -n N [OPTIONS] -- PROGRAM [ARGUMENTS...]\n"
       "Starts PROGRAM as the ranks of a Beeline world, and ends all of them when one fails.",
@@ -187,14 +187,14 @@ int main(int argument_count, char** arguments) {
   }
   const auto run = [&options](int guardian) {
     try {
-      return beeline::launch::run(options, guardian);
+      return beeline::launcher::run(options, guardian);
     } catch (const std::exception& error) {
       fmt::print(stderr, "beeline-launch: {}\n", error.what());
       return usage_error;
     }
   };
   try {
-    return beeline::launch::run_guarded(run);
+    return beeline::launcher::run_guarded(run);
   } catch (const beeline::Error& error) {
     fmt::print(stderr, "beeline-launch: {}\n", error.what());
     return usage_error;

@@ -9,7 +9,7 @@
 
 #include "beeline/core/config.hpp"
 
-namespace beeline::launch {
+namespace beeline::launcher {
 
 struct Options {
   int ranks = 0;
@@ -32,4 +32,4 @@ struct Options {
   std::vector<std::string> command;  ///< program and arguments
 };
 
-}  // namespace beeline::launch
+}  // namespace beeline::launcher

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace beeline::launch {
+namespace beeline::launcher {
 
 namespace {
 
@@ -81,4 +81,4 @@ void LineSplitter::end_line() {
   printed_ = 0;
 }
 
-}  // namespace beeline::launch
+}  // namespace beeline::launcher

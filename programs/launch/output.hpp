@@ -11,7 +11,7 @@
 
 #include "console.hpp"
 
-namespace beeline::launch {
+namespace beeline::launcher {
 
 /// The last lines that a rank printed, on either stream.
 class History {
@@ -62,4 +62,4 @@ class LineSplitter {
   Clock::time_point due_ = Clock::time_point::max();
 };
 
-}  // namespace beeline::launch
+}  // namespace beeline::launcher

@@ -17,7 +17,7 @@
 
 #include "beeline/core/error.hpp"
 
-namespace beeline::launch {
+namespace beeline::launcher {
 
 namespace {
 
@@ -157,4 +157,4 @@ Process start(const std::string& path, const std::vector<std::string>& command, 
   return {pid, std::move(output.reader), std::move(error.reader), std::move(input.writer)};
 }
 
-}  // namespace beeline::launch
+}  // namespace beeline::launcher

@@ -12,7 +12,7 @@
 
 #include "beeline/runtime/file_descriptor.hpp"
 
-namespace beeline::launch {
+namespace beeline::launcher {
 
 /// Path of the executable named `name`, searched for in PATH as a shell does. Throws invalid_argument with the reason.
 [[nodiscard]] std::string find_program(const std::string& name);
@@ -46,4 +46,4 @@ using Environment = std::map<std::string, std::string>;
 [[nodiscard]] Process start(const std::string& path, const std::vector<std::string>& command,
                             const Environment& changes, const std::optional<std::string>& input);
 
-}  // namespace beeline::launch
+}  // namespace beeline::launcher

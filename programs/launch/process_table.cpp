@@ -12,7 +12,7 @@
 #include <sstream>
 #include <string>
 
-namespace beeline::launch {
+namespace beeline::launcher {
 
 namespace {
 
@@ -91,4 +91,4 @@ std::vector<ListedProcess> listed_processes() {
   return found;
 }
 
-}  // namespace beeline::launch
+}  // namespace beeline::launcher

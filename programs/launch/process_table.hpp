@@ -7,7 +7,7 @@
 
 #include <vector>
 
-namespace beeline::launch {
+namespace beeline::launcher {
 
 struct ListedProcess {
   pid_t pid, parent, group;
@@ -36,4 +36,4 @@ struct ChildState {
 };
 [[nodiscard]] ChildState child_state(pid_t pid);
 
-}  // namespace beeline::launch
+}  // namespace beeline::launcher

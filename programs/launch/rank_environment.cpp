@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-namespace beeline::launch {
+namespace beeline::launcher {
 
 Environment rank_environment(const Options& options, const Meeting& meeting, int rank) {
   Environment changes = {{"BEELINE_SIZE", fmt::format("{}", options.ranks)},
@@ -25,4 +25,4 @@ Environment rank_environment(const Options& options, const Meeting& meeting, int
   return changes;
 }
 
-}  // namespace beeline::launch
+}  // namespace beeline::launcher

@@ -8,7 +8,7 @@
 #include "options.hpp"
 #include "process.hpp"
 
-namespace beeline::launch {
+namespace beeline::launcher {
 
 /// Where the ranks of a world meet. Empty when they are threads.
 struct Meeting {
@@ -19,4 +19,4 @@ struct Meeting {
 /// The variables to set for the process of a rank, without those for torch.
 [[nodiscard]] Environment rank_environment(const Options& options, const Meeting& meeting, int rank);
 
-}  // namespace beeline::launch
+}  // namespace beeline::launcher

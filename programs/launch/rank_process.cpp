@@ -14,7 +14,7 @@
 
 #include "remote.hpp"
 
-namespace beeline::launch {
+namespace beeline::launcher {
 
 namespace {
 
@@ -111,4 +111,4 @@ void RankProcess::send_word(int signal) const {
 
 void RankProcess::reap() { ::waitpid(pid(), nullptr, 0); }
 
-}  // namespace beeline::launch
+}  // namespace beeline::launcher

@@ -14,7 +14,7 @@
 #include "output.hpp"
 #include "process.hpp"
 
-namespace beeline::launch {
+namespace beeline::launcher {
 
 /// How a process ended.
 struct Ending {
@@ -75,4 +75,4 @@ class RankProcess {
   std::optional<Ending> ending_;
 };
 
-}  // namespace beeline::launch
+}  // namespace beeline::launcher

@@ -11,7 +11,7 @@
 #include "beeline/core/error.hpp"
 #include "beeline/runtime/rendezvous.hpp"
 
-namespace beeline::launch {
+namespace beeline::launcher {
 
 namespace {
 
@@ -90,4 +90,4 @@ std::string address_for(const std::vector<std::string>& hosts) {
   return address;  // all hosts are this machine
 }
 
-}  // namespace beeline::launch
+}  // namespace beeline::launcher

@@ -11,7 +11,7 @@
 #include "options.hpp"
 #include "process.hpp"
 
-namespace beeline::launch {
+namespace beeline::launcher {
 
 /// The host of a rank, as an index of Options::hosts: consecutive ranks form blocks, in the order of the hosts.
 [[nodiscard]] std::size_t host_index(const Options& options, int rank);
@@ -29,4 +29,4 @@ inline constexpr std::string_view host_greeting = "beeline-launch: the host answ
 /// An address of this machine that the hosts reach. Throws invalid_argument if the name of a host is unknown.
 [[nodiscard]] std::string address_for(const std::vector<std::string>& hosts);
 
-}  // namespace beeline::launch
+}  // namespace beeline::launcher

@@ -14,7 +14,7 @@
 
 #include "process.hpp"
 
-namespace beeline::launch {
+namespace beeline::launcher {
 
 namespace {
 
@@ -99,4 +99,4 @@ void StandardInput::write() {
   for (Target& each : targets_) each.taken = 0;
 }
 
-}  // namespace beeline::launch
+}  // namespace beeline::launcher

@@ -10,7 +10,7 @@
 
 #include "beeline/runtime/file_descriptor.hpp"
 
-namespace beeline::launch {
+namespace beeline::launcher {
 
 /// Passes on the bytes that a child process reads from standard input; the child stays in the terminal's foreground
 /// process group. Once the pipe of a rank that does not read is full, the other ranks wait for it; ranks that have
@@ -39,4 +39,4 @@ class StandardInput {
   std::vector<Target> targets_;
 };
 
-}  // namespace beeline::launch
+}  // namespace beeline::launcher

@@ -15,7 +15,7 @@
 #include "beeline/core/error.hpp"
 #include "remote.hpp"
 
-namespace beeline::launch {
+namespace beeline::launcher {
 
 namespace {
 
@@ -75,4 +75,4 @@ void TorchVariables::add_to(Environment& changes, int rank) const {
   }
 }
 
-}  // namespace beeline::launch
+}  // namespace beeline::launcher

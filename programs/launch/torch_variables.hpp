@@ -9,7 +9,7 @@
 #include "options.hpp"
 #include "process.hpp"
 
-namespace beeline::launch {
+namespace beeline::launcher {
 
 /// The variables for one job whose ranks are processes.
 class TorchVariables {
@@ -27,4 +27,4 @@ class TorchVariables {
   FileDescriptor reservation_;  ///< keeps the port from other programs of this machine until the job ends
 };
 
-}  // namespace beeline::launch
+}  // namespace beeline::launcher

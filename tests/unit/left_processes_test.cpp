@@ -19,9 +19,9 @@ namespace beeline::tests {
 namespace {
 
 TEST(LeftProcesses, OfAProcessThatEndsWhileTheyAreCountedAreEnded) {
-  launch::adopt_orphans();
-  const launch::Pipe pipe = launch::make_pipe("a test");
-  const pid_t parent = launch::fork_process("a test");
+  launcher::adopt_orphans();
+  const launcher::Pipe pipe = launcher::make_pipe("a test");
+  const pid_t parent = launcher::fork_process("a test");
   if (parent == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     const pid_t child = ::fork();
@@ -31,8 +31,8 @@ TEST(LeftProcesses, OfAProcessThatEndsWhileTheyAreCountedAreEnded) {
   pid_t child = -1;
   ASSERT_EQ(static_cast<ssize_t>(sizeof child), ::read(pipe.reader.get(), &child, sizeof child));
   int counts = 0;
-  launch::end_children([&] {
-    std::vector<pid_t> counted = launch::children();  // the child is still the parent's
+  launcher::end_children([&] {
+    std::vector<pid_t> counted = launcher::children();  // the child is still the parent's
     if (++counts == 1) {
       siginfo_t ended{};
       ::kill(parent, SIGKILL);
@@ -40,7 +40,7 @@ TEST(LeftProcesses, OfAProcessThatEndsWhileTheyAreCountedAreEnded) {
     }
     return counted;
   });
-  EXPECT_TRUE(launch::child_state(child).ended);
+  EXPECT_TRUE(launcher::child_state(child).ended);
   ::kill(child, SIGKILL);
   for (const pid_t each : {parent, child}) EXPECT_EQ(each, ::waitpid(each, nullptr, 0));
   ::prctl(PR_SET_CHILD_SUBREAPER, 0);

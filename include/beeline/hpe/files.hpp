@@ -30,7 +30,7 @@ enum class FileVariant {
 /// Whether transfers of the variant `automatic` use the page cache.
 enum class FileAccess {
   automatic,  ///< a block that the cache holds is read from it; writes that need not be durable go to it, up to a
-              ///< sixteenth of the machine's memory; other blocks go past it if the file system allows that
+              ///< 64th of the machine's memory; other blocks go past it if the file system allows that
   direct,     ///< past the cache (O_DIRECT); through it if the file system does not allow that, which is logged once
   buffered    ///< through the cache
 };

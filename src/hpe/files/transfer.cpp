@@ -62,14 +62,15 @@ const FileOptions& checked_options(const FileOptions& options) {
   return options;
 }
 
-/// Writes up to this length leave 15 parts in 16 of the page cache alone, and the kernel does not hold them up.
+/// The kernel holds up who writes while a tenth of the memory or more waits for storage: several writes of this length
+/// stay below that.
 std::size_t most_cached_bytes() {
   static const std::size_t bytes =
-      static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) / 16;
+      static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) / 64;
   return bytes;
 }
 
-/// The page cache takes writes that need not be durable several times as fast as storage does.
+/// The page cache takes short writes that need not be durable faster than most storage does.
 FileAccess access_of(const FileOptions& options, FileDirection direction, std::size_t bytes) {
   if (options.variant != FileVariant::automatic) return FileAccess::buffered;
   const bool may_stay = direction == FileDirection::writes && !options.durable && bytes <= most_cached_bytes();

@@ -95,3 +95,9 @@ if wanted objects; then
       --output "$output/objects-${part%%[ ,]*}.jsonl"
   done
 fi
+if wanted floating; then bench floating 120 floating; fi
+if wanted files; then  # each length by itself, so that a time limit ends the measurement of one
+  for size in 1M 16M 256M 1G 4G; do
+    bench "files-$size" 150 files --memory device --sizes "$size"
+  done
+fi

@@ -25,6 +25,15 @@ if wanted gaspi; then  # kernels' calls in worlds of each kind, segments in GPU 
       build/bin/example_gaspi_gpu
   done
 fi
+# Each suite in a process of its own, since a kernel's fault ends CUDA in its process.
+if wanted hpe; then
+  for suite in $(build/bin/hpe_test --gtest_list_tests | sed -n 's|^\([A-Za-z0-9/_]*\)\..*|\1|p' | sort -u); do
+    step "hpe-${suite//\//-}" 60 build/bin/hpe_test --gtest_filter="$suite.*" \
+      --gtest_output="xml:$output/tests/hpe-${suite//\//-}.xml"
+  done
+fi
+# Atomics that ranks of several GPUs post on the same words of host memory.
+if wanted atomics; then cases atomics 60 '*gpu*.*one_word_of_all_ranks*:*gpu*.*rma_locks*' "${conformance[@]}"; fi
 # Every path of GPU ranks after the loss of a node by each fault.
 if wanted survivors; then
   BEELINE_TEST_REPETITIONS=1 BEELINE_LOG=info cases survivors 500 'While/LostNode.TheOthersGoOn/*OnGpus' fault_test

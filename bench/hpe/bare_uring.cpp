@@ -25,7 +25,7 @@ struct BareUring::Ring {
 namespace {
 
 /// A block of small pages takes a descriptor for each page, of which the queue of a virtual disk holds 256: one block
-/// is in flight, with large pages several. Registered buffers, and rings with deferred work, are no faster.
+/// is in flight, with large pages several.
 std::byte* make_buffers(std::size_t bytes, bool large_pages) {
   constexpr std::size_t page = std::size_t{2} << 20;
   const std::size_t whole = (bytes + page - 1) / page * page;

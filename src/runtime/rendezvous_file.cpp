@@ -18,6 +18,7 @@
 
 #include "beeline/core/error.hpp"
 #include "beeline/runtime/rendezvous.hpp"
+#include "core/same_file.hpp"
 #include "runtime/socket.hpp"
 
 namespace beeline::detail {
@@ -140,11 +141,7 @@ void RendezvousFile::lock_folder(const Deadline& deadline) const {
 
 RendezvousFile::~RendezvousFile() {
   // A later rank 0 of a restarted job on several hosts may have given this name to its own file.
-  struct stat mine {
-  }, named{};
-  if (::fstat(file_.get(), &mine) == 0 && ::fstatat(folder_.get(), name_.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-      mine.st_dev == named.st_dev && mine.st_ino == named.st_ino)
-    ::unlinkat(folder_.get(), name_.c_str(), 0);
+  if (has_name(file_.get(), folder_.get(), name_.c_str())) ::unlinkat(folder_.get(), name_.c_str(), 0);
 }
 
 void RendezvousFile::refuse_a_second() const {

@@ -216,7 +216,7 @@ struct LeftWork {
   std::_Exit(seen == 0 ? 1 : 0);
 }
 
-/// A later stream may have the address of one that has left work. Objects and waits still tell them apart.
+/// A stream ends at its deadline, with work left. The next stream, which may get its address, is not taken for it.
 TEST(Streams, WorkThatWasLeftIsWaitedFor) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(

@@ -20,7 +20,7 @@ THREADS = {"kvikio": 1, "kvikio/4_threads": 4, "kvikio/8_threads": 8}
 
 
 def settings_of(method: str, state: str) -> dict[str, Any]:
-    """Several threads read past the page cache what it does not hold."""
+    """With several threads KvikIO reads a cold file past the page cache."""
     return {"num_threads": THREADS[method], "auto_direct_io_read": THREADS[method] > 1 and state == "cold"}
 
 

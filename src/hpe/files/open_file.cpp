@@ -18,6 +18,7 @@
 
 #include "beeline/core/error.hpp"
 #include "beeline/core/log.hpp"
+#include "core/same_file.hpp"
 
 namespace beeline::hpe::detail {
 
@@ -112,10 +113,7 @@ void OpenFile::restore() const {
 
 /// Unless its name belongs to another file now.
 void OpenFile::remove_new() const {
-  struct ::stat own {};
-  struct ::stat named {};
-  if (::fstat(any(), &own) != 0 || ::lstat(new_path_.c_str(), &named) != 0) return;
-  if (own.st_ino == named.st_ino && own.st_dev == named.st_dev) static_cast<void>(::unlink(new_path_.c_str()));
+  if (beeline::detail::has_name(any(), AT_FDCWD, new_path_.c_str())) static_cast<void>(::unlink(new_path_.c_str()));
 }
 
 std::string OpenFile::text() const { return fmt::format("the file {}", path_.string()); }

@@ -33,8 +33,8 @@ constexpr unsigned copied_beside = 2;
 constexpr std::size_t most_blocks_in_turn = 128, longest_block_in_turn = 64 * mib;
 constexpr std::size_t most_bytes_in_turn = 64 * mib, least_slots_in_turn = 3;
 
-/// Blocks of 256 KiB to 1 MiB, or to 4 MiB if they may be long: shorter ones cost more calls, longer buffers fall out of
-/// the second-level cache.
+/// Blocks of 256 KiB to 1 MiB, or to 4 MiB if they may be long: shorter ones cost more calls, longer buffers fall out
+/// of the second-level cache.
 std::size_t default_block_bytes(std::size_t bytes, bool is_long) {
   return std::clamp(std::bit_floor(std::max<std::size_t>(bytes / 8, 1)), 256 * kib, (is_long ? 4 : 1) * mib);
 }

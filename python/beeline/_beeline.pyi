@@ -109,7 +109,7 @@ class Memory:
 
     def __array__(self, dtype: object | None = None, copy: object | None = None) -> object:
         """
-        For `numpy.asarray(memory)`: a view, of memory that DLPack has a view of.
+        For `numpy.asarray(memory)`: a view, of memory that DLPack has a view of. Raises TypeError for bfloat16.
         """
 
     def __repr__(self) -> str: ...
@@ -831,8 +831,10 @@ class Object:
     block_bytes  of the blocks that move, a power of two; 0: 64 KiB or more
     deadline_s  longest wait for the object in seconds; None: BEELINE_STREAM_DEADLINE_S
 
-    Speaks DLPack for the CPU: `numpy.from_dlpack(object)` and `torch.from_dlpack(object)` are views, whose elements move
-    when they are used. Copies by CUDA's own calls, as torch's `.to('cuda')`, do not notice blocks: use `on_device`.
+    Speaks DLPack for the CPU: `numpy.asarray(object)`, `numpy.from_dlpack(object)` and `torch.from_dlpack(object)` are
+    views, whose elements move when they are used. numpy lacks bfloat16: its views of such objects are those of `host`, of
+    uint16. An object itself has no elements by index, no iterator and no buffer, and is not pickled: use a view. Copies by
+    CUDA's own calls, as torch's `.to('cuda')`, do not notice blocks: use `on_device`.
     """
 
     def __init__(self, shape: object, dtype: object = 'float32', *, device: str = 'auto', protocol: str = 'automatic', hint: str = 'none', block_bytes: int = 0, deadline_s: float | None = None) -> None: ...
@@ -888,6 +890,16 @@ class Object:
 
     def __dlpack_device__(self) -> tuple:
         """DLPack's device: (1, 0)."""
+
+    def __array__(self, dtype: object | None = None, copy: bool | None = None) -> object:
+        """
+        For `numpy.asarray(object)`: a view, or a copy as inside `host('read')`. Raises TypeError for bfloat16.
+        """
+
+    def __reduce_ex__(self, protocol: object) -> None:
+        """
+        Raises TypeError: an object is neither pickled nor copied by `copy.copy`.
+        """
 
     def __len__(self) -> int: ...
 

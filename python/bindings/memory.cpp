@@ -133,8 +133,8 @@ nb::object to_dlpack(const nb::object& self, const nb::kwargs& keywords) {
 
 /// Called by numpy.asarray; without it numpy would treat memory as a sequence of objects.
 nb::object to_numpy(const nb::object& self, const nb::object& type, const nb::object& copy) {
-  const nb::module_ numpy = nb::module_::import_("numpy");
-  return numpy.attr("array")(numpy.attr("from_dlpack")(self), nb::arg("dtype") = type, nb::arg("copy") = copy);
+  const nb::object view = numpy_view_of(self, nb::cast<const Memory&>(self).type());
+  return nb::module_::import_("numpy").attr("array")(view, nb::arg("dtype") = type, nb::arg("copy") = copy);
 }
 
 /// `memory[key]`, for a number or a slice.
@@ -204,7 +204,7 @@ Waits for the default stream; the work of other streams must be over. Raises Inv
       .def("__dlpack__", to_dlpack, "DLPack's export, without a copy.")
       .def("__dlpack_device__", &Memory::dlpack_device, "DLPack's device: (1, 0) for CPUs, (2, index) for a GPU.")
       .def("__array__", to_numpy, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
-           "For `numpy.asarray(memory)`: a view, of memory that DLPack has a view of.")
+           "For `numpy.asarray(memory)`: a view, of memory that DLPack has a view of. Raises TypeError for bfloat16.")
       .def("__repr__", describe_memory);
 }
 

@@ -142,6 +142,20 @@ struct HostBlock {
   void exit() { held.reset(); }
 };
 
+/// `Object.__array__`. A copy is made inside a HostAccess, which waits for kernels with Python's lock released.
+nb::object array_of(const nb::object& object, const nb::object& dtype, std::optional<bool> copy) {
+  const nb::module_ numpy = nb::module_::import_("numpy");
+  const nb::object view = numpy_view_of(object, object_of(object).type());
+  const bool is_other_type = !dtype.is_none() && !view.attr("dtype").equal(numpy.attr("dtype")(dtype));
+  HostBlock held{object, 0, std::nullopt, hpe::Access::read, nullptr};
+  if (copy.value_or(is_other_type)) held.enter();
+  return numpy.attr("array")(view, nb::arg("dtype") = dtype, nb::arg("copy") = copy);
+}
+
+[[noreturn]] void refuse_pickling(const nb::object& /*self*/, const nb::object& /*protocol*/) {
+  throw nb::type_error("a beeline.Object is neither pickled nor copied: numpy.array(object) copies its elements");
+}
+
 /// The cudaStream_t of a number, of an object of torch, or of torch's current stream; nullptr: the default stream.
 void* native_stream(const nb::object& stream, int gpu) {
   nb::object given = stream;
@@ -215,8 +229,10 @@ hint  none, read_mostly, streaming or device_only
 block_bytes  of the blocks that move, a power of two; 0: 64 KiB or more
 deadline_s  longest wait for the object in seconds; None: BEELINE_STREAM_DEADLINE_S
 
-Speaks DLPack for the CPU: `numpy.from_dlpack(object)` and `torch.from_dlpack(object)` are views, whose elements move
-when they are used. Copies by CUDA's own calls, as torch's `.to('cuda')`, do not notice blocks: use `on_device`.)";
+Speaks DLPack for the CPU: `numpy.asarray(object)`, `numpy.from_dlpack(object)` and `torch.from_dlpack(object)` are
+views, whose elements move when they are used. numpy lacks bfloat16: its views of such objects are those of `host`, of
+uint16. An object itself has no elements by index, no iterator and no buffer, and is not pickled: use a view. Copies by
+CUDA's own calls, as torch's `.to('cuda')`, do not notice blocks: use `on_device`.)";
 
 constexpr const char* host_doc = R"(A context manager that holds elements on the host, and gives a numpy view of all.
 
@@ -292,6 +308,10 @@ void bind_objects(nb::module_& module) {
       .def(
           "__dlpack_device__", [](const ObjectOfPython&) { return nb::make_tuple(nb::device::cpu::value, 0); },
           "DLPack's device: (1, 0).")
+      .def("__array__", array_of, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
+           "For `numpy.asarray(object)`: a view, or a copy as inside `host('read')`. Raises TypeError for bfloat16.")
+      .def("__reduce_ex__", refuse_pickling, nb::arg("protocol"),
+           "Raises TypeError: an object is neither pickled nor copied by `copy.copy`.")
       .def("__len__",
            [](const ObjectOfPython& self) {
              if (self.shape().empty()) throw nb::type_error("this object has no axis");

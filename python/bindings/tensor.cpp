@@ -176,6 +176,12 @@ nb::dlpack::dtype element_type(const nb::object& type) {
   refuse(fmt::format("dtype {}: known are {}", name, known_names));
 }
 
+nb::object numpy_view_of(const nb::object& object, nb::dlpack::dtype type) {
+  if (type.code == static_cast<std::uint8_t>(Code::Bfloat))
+    throw nb::type_error("numpy has no bfloat16: torch.from_dlpack gives a view of these elements");
+  return nb::module_::import_("numpy").attr("from_dlpack")(object);
+}
+
 namespace {
 
 Tensor described_tensor(const nb::object& object, const char* argument, Access access, const JoinedWorld* world) {

@@ -67,6 +67,9 @@ void require_same_size(const Elements& destination, const Elements& source);
 [[nodiscard]] nanobind::dlpack::dtype element_type(const nanobind::object& type);
 /// The name of a type.
 [[nodiscard]] std::string type_name(nanobind::dlpack::dtype type);
+/// numpy's view of an object that speaks DLPack, with elements of `type`. Throws TypeError for bfloat16, which numpy
+/// lacks.
+[[nodiscard]] nanobind::object numpy_view_of(const nanobind::object& object, nanobind::dlpack::dtype type);
 /// The element type with which collectives compute; nothing for types that they only move.
 [[nodiscard]] std::optional<ElementType> computed_type(nanobind::dlpack::dtype type);
 

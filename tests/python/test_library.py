@@ -131,6 +131,8 @@ class TestMemory:
             assert np.from_dlpack(memory.at(peer)[2:]).sum() == 20
             np.asarray(memory[1])[:] = 7  # a view
             assert np.array(memory, "int8").sum() == 34
+            with pytest.raises(TypeError, match="numpy has no bfloat16"):
+                np.asarray(world.allocate(3, "bfloat16"))
             for key, error in ((6, IndexError), ("x", TypeError), (slice(0, 4, 2), ValueError)):
                 with pytest.raises(error):
                     memory[key]

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import os
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -55,9 +57,59 @@ def test_numpy_views_of_bfloat16_are_of_uint16() -> None:
     assert numbers.dtype == "bfloat16"
 
 
+def test_numpy_takes_an_object_as_an_array() -> None:
+    numbers = make((3, 4), "int64")
+    view = np.asarray(numbers)
+    assert (view.ctypes.data, view.shape, view.dtype) == (numbers.address, (3, 4), np.int64)
+    assert np.array(numbers, "int64", copy=False).ctypes.data == numbers.address
+    view[1] = 7
+    copied, converted = np.array(numbers), np.asarray(numbers, "float32")
+    view[1] = 8
+    assert (copied.sum(), converted.sum(), converted.dtype) == (28, 28.0, np.float32)
+    assert np.sum(numbers) == np.add(numbers, 1).sum() - 12 == 32
+    with pytest.raises(ValueError, match="copy"):
+        np.array(numbers, "float32", copy=False)
+
+
+def test_numpy_gets_no_array_of_bfloat16_nor_of_a_released_object() -> None:
+    numbers = make(5, "bfloat16")
+    for dtype in (None, "uint16"):
+        with pytest.raises(TypeError, match=r"numpy has no bfloat16: torch.from_dlpack"):
+            np.asarray(numbers, dtype)
+    numbers = make()
+    numbers.free()
+    with pytest.raises(beeline.InvalidArgumentError, match="the object was released"):
+        np.asarray(numbers)
+
+
+def test_numpy_copies_an_object_as_a_host_access() -> None:
+    numbers = make(deadline_s=0.05)
+    with numbers.on_device() as device:
+        device[:] = 3
+        assert np.asarray(numbers).ctypes.data == numbers.address  # touches no element
+        for call in (np.array, lambda each: np.asarray(each, "float32")):
+            with pytest.raises(beeline.InvalidArgumentError, match="own DeviceAccess"):
+                call(numbers)
+            with ThreadPoolExecutor(1) as other, pytest.raises(beeline.DeadlineError, match="kernels"):
+                other.submit(call, numbers).result()
+    assert np.array(numbers).sum() == 15_000
+
+
+def test_an_object_is_no_sequence_and_no_buffer() -> None:
+    numbers = make((3, 4))
+    for call in (iter, memoryview, bytes, lambda each: each[0], lambda each: 1 in each):
+        with pytest.raises(TypeError, match=r"iterable|bytes|subscriptable"):
+            call(numbers)
+    for call in (copy.copy, copy.deepcopy, *(lambda each, p=p: pickle.dumps(each, p) for p in (0, 4))):
+        with pytest.raises(TypeError, match=r"neither pickled nor copied: numpy.array"):
+            call(numbers)
+
+
 def test_views_of_torch() -> None:
     torch = pytest.importorskip("torch")
+    assert torch.as_tensor(make(5, "bfloat16")).dtype == torch.bfloat16
     numbers = make(1000, torch.float32)
+    assert torch.as_tensor(numbers).data_ptr() == numbers.address
     tensor = torch.from_dlpack(numbers)
     tensor.fill_(2)
     with numbers.on_device() as device:

@@ -882,7 +882,10 @@ class Object:
 
     def free(self) -> None:
         """
-        Releases the memory; views must not be used any more. Raises DeadlineError while it is in use.
+        Releases the memory; views must not be used any more.
+
+        Waits for kernels, and for `host` and `on_device` of other threads; raises DeadlineError if they go on. Inside the
+        calling thread's own `host` or `on_device` raises InvalidArgumentError at once.
         """
 
     def __dlpack__(self, **kwargs) -> object:

@@ -298,7 +298,10 @@ void bind_objects(nb::module_& module) {
           nb::arg("device") = nb::none(), nb::kw_only(), nb::arg("stream") = nb::none(), device_doc)
       .def(
           "free", [](ObjectOfPython& self) { unlocked([&] { self.memory().release(); }); },
-          "Releases the memory; views must not be used any more. Raises DeadlineError while it is in use.")
+          R"(Releases the memory; views must not be used any more.
+
+Waits for kernels, and for `host` and `on_device` of other threads; raises DeadlineError if they go on. Inside the
+calling thread's own `host` or `on_device` raises InvalidArgumentError at once.)")
       .def(
           "__dlpack__",
           [](const nb::object& self, const nb::kwargs& keywords) {

@@ -167,6 +167,35 @@ TEST_P(ObjectsOfThreads, AHostAccessOfAnotherThreadIsAwaited) {
   EXPECT_EQ(object[0], 1u);
 }
 
+/// A release does not wait for what the thread itself would have to end.
+TEST_P(ObjectsOfThreads, AreReleasedAfterAccessesOfOthersOnly) {
+  Object<std::uint64_t> object(words_of_block, options());
+  const auto refused = [&](const char* access) {
+    check_error(Status::invalid_argument, {"the release of " + address_of(object), access},
+                [&] { object.memory().release(); });
+  };
+  {
+    const HostAccess access(object, Access::write);
+    refused("own HostAccess");
+  }
+  {
+    Stream stream(Device::host());
+    const DeviceAccess access(stream, {&object.state()});
+    refused("own DeviceAccess");
+  }
+  std::atomic<bool> is_open{false}, ends{false};
+  std::thread other([&] {
+    const HostAccess access(object, Access::write);
+    is_open = true;
+    std::this_thread::sleep_for(20ms);
+    ends = true;
+  });
+  while (!is_open) std::this_thread::yield();
+  object.memory().release();
+  EXPECT_TRUE(ends) << "the other thread's access was not waited for";
+  other.join();
+}
+
 /// An access to read covers a block that the host alone has, and others.
 TEST_P(ObjectsOfThreads, WritesAfterAHostAccessAreNoticed) {
   Object<std::uint64_t> object(4 * words_of_block, options());

@@ -149,6 +149,14 @@ def test_kernels_wait_for_the_hosts_access() -> None:
             other.submit(short.host("read").__enter__).result()
 
 
+def test_an_object_is_not_freed_inside_an_access() -> None:
+    numbers = make()
+    for access in (numbers.host("read"), numbers.on_device()):
+        with access, pytest.raises(beeline.InvalidArgumentError, match=r"release of the object at .* own"):
+            numbers.free()
+    numbers.free()
+
+
 def test_wrong_use_is_refused() -> None:
     with pytest.raises(ValueError, match=r"protocol: best; known are automatic, protection, tracking, managed"):
         make(protocol="best")

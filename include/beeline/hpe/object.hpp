@@ -69,8 +69,7 @@ struct ObjectStatistics {
 class ObjectMemory {
  public:
   explicit ObjectMemory(std::size_t bytes, const ObjectOptions& options = {});
-  /// Waits for kernels that use the object, at most for its deadline. If they have not ended then, the memory is not
-  /// released, and an error is logged.
+  /// As `release`; but if that throws, the memory is not released, and the error is logged.
   ~ObjectMemory();
   ObjectMemory(ObjectMemory&& other) noexcept;
   ObjectMemory& operator=(ObjectMemory&& other) noexcept;
@@ -83,8 +82,9 @@ class ObjectMemory {
   /// Throws no_resource if the device has no memory for a copy.
   [[nodiscard]] void* on(Device device) const;
   [[nodiscard]] ObjectStatistics statistics() const;
-  /// Releases the memory now. Throws deadline while a kernel uses the object or a `HostAccess` is open, and the object
-  /// stays as it is; invalid_argument if it was released already.
+  /// Releases the memory now. Waits for kernels that use the object and for accesses that other threads have open. The
+  /// object stays as it is if this throws: deadline; invalid_argument at once if the only open `HostAccess` or
+  /// `DeviceAccess` is the calling thread's own, or if the object was released already.
   void release();
   /// For launches.
   [[nodiscard]] ObjectState& state() const;

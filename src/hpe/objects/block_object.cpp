@@ -264,13 +264,23 @@ void BlockObject::end_access() noexcept {
 
 // --- Life ---
 
+/// Why this thread would wait for itself; nullptr: no access is open, or other threads have some open.
+const char* BlockObject::own_access() const {
+  const pid_t thread = ::gettid();
+  if (accessors_.are_all_of(thread)) return own_host_access;
+  return uses_.are_held_by(thread) ? own_device_access : nullptr;
+}
+
 void BlockObject::close() {
   {
     Held held(*this);
     if (is_closed_) throw Error(Status::invalid_argument, described() + " was released already");
-    while (!accessors_.empty() || !(is_abandoned_ || uses_.are_over(blocks_)))
+    while (!accessors_.empty() || !(is_abandoned_ || uses_.are_over(blocks_))) {
+      if (const char* const own = own_access())
+        throw Error(Status::invalid_argument, fmt::format("the release of {}: {}", described(), own));
       held.wait(!accessors_.empty() ? "accesses of the host (HostAccess), before its release,"
                                     : "kernels, before its release,");
+    }
     is_closed_ = true;
     OwnerTable::of_process().remove(memory_->program());
   }

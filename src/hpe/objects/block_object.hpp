@@ -120,6 +120,7 @@ class BlockObject final : public ObjectState, public CopyingOwner {
   void make_current(const SteppedBlocks& blocks, const HostFault& fault);
   void make_current_ahead(const HostFault& fault);
   void open(Blocks blocks, bool is_write, std::size_t awaited);
+  [[nodiscard]] const char* own_access() const;
   void begin_child() noexcept;
   [[nodiscard]] Range range_of(Blocks blocks) const {
     return {blocks.first * block_bytes_, (blocks.end - blocks.first) * block_bytes_};

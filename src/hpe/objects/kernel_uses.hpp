@@ -38,8 +38,9 @@ struct KernelUse {
   [[nodiscard]] bool is_of(const StreamState& other) const { return identity == other.identity(); }
 };
 
-/// Why an access of the CPU is refused whose thread has objects acquired, and so cannot wait for their release.
+/// Why a thread is refused what would wait for the end of an access that it has open itself.
 constexpr const char* own_device_access = "the thread's own DeviceAccess to it is open: end that access first";
+constexpr const char* own_host_access = "the thread's own HostAccess to it is open: end that access first";
 
 class KernelUses {
  public:

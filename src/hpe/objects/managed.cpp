@@ -64,24 +64,19 @@ class ManagedObject final : public ObjectState {
     stream.state().enqueue_own([&](beeline::Stream& own) { own.record(*use.reached); });
   }
 
-  void begin_access(Range, Access) override {
-    {
-      const std::lock_guard lock(mutex_);
-      if (uses_.are_held_by(::gettid()))
-        throw Error(Status::invalid_argument, fmt::format("a HostAccess to {}: {}", described(), own_device_access));
-    }
-    await_kernels();
-  }
+  void begin_access(Range, Access) override { await_kernels("a HostAccess to"); }
   void end_access() noexcept override {}
-  void close() override { await_kernels(); }
+  void close() override { await_kernels("the release of"); }
 
  private:
-  void await_kernels() {
+  void await_kernels(const char* waiting) {
     const beeline::detail::Deadline deadline(deadline_ns_);
     for (;;) {
       {
         const std::lock_guard lock(mutex_);
         if (uses_.are_over(no_blocks_)) return;
+        if (uses_.are_held_by(::gettid()))
+          throw Error(Status::invalid_argument, fmt::format("{} {}: {}", waiting, described(), own_device_access));
       }
       require(!deadline.passed(), Status::deadline,
               fmt::format("{}, managed memory: kernels that use it did not end within {} s", described(),

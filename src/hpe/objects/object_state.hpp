@@ -38,7 +38,8 @@ class ObjectState {
   virtual void begin_access(detail::Range range, Access access) = 0;
   virtual void end_access() noexcept = 0;
 
-  /// Makes the object unknown, so that it can be destroyed. Throws deadline while work or accesses use it.
+  /// Makes the object unknown, so that it can be destroyed. Throws deadline while work or accesses use it,
+  /// invalid_argument at once if the accesses are the calling thread's own.
   virtual void close() = 0;
 };
 

@@ -90,14 +90,17 @@ if several joules; then
   done
 fi
 if wanted objects; then
-  for part in "streaming --sizes 64M" "sparse,sequential,first_access --sizes 256M"; do
-    step "objects-${part%%[ ,]*}" 60 .venv/bin/python -m beeline bench objects --measurements $part \
-      --output "$output/objects-${part%%[ ,]*}.jsonl"
-  done
+  bench objects-streaming 60 objects --measurements streaming --sizes 64M
+  bench objects-sparse 90 objects --measurements sparse,sequential,first_access --sizes 256M
 fi
 if wanted floating; then bench floating 120 floating; fi
-if wanted files; then  # each length by itself, so that a time limit ends the measurement of one
-  for size in 1M 16M 256M 1G 4G; do
-    bench "files-$size" 150 files --memory device --sizes "$size"
-  done
+if wanted files; then  # on this folder's disk; each length by itself, so that a time limit ends the measurement of one
+  # files LENGTH SECONDS OPTIONS...: measures transfers between files of this length and the memory of a GPU.
+  files() { bench "files-$1" "$2" files --memory device --folder build --sizes "$1" "${@:3}"; }
+  compared=hpe/automatic,bare/io_uring,bare/pinned_copy,kvikio
+  files 1M 40
+  files 16M 60
+  files 256M 90 --rounds 2 --methods $compared,hpe/direct
+  files 1G 170 --turns 1 --methods $compared,hpe/direct
+  files 4G 230 --turns 1 --rounds 1 --states cold,cached,existing,durable --methods $compared
 fi

@@ -14,9 +14,9 @@ cases() {
 conformance=(conformance_threads_test conformance_processes_test)
 if wanted tasks; then cases tasks 90 '*gpu*.*task*' "${conformance[@]}"; fi
 if wanted triggers; then cases triggers 90 '*gpu*.*trigger*' "${conformance[@]}"; fi
-if wanted network; then
-  cases network 120 '*gpu*_nodes*.*' conformance_processes_test collectives_test messages_test
-fi
+# Commands that device engines carry out, or forward.
+if wanted posts; then cases posts 120 '*gpu*.*_by_device' "${conformance[@]}"; fi
+if wanted network; then cases network 120 '*gpu*_nodes*.*' "${conformance[@]}" collectives_test messages_test; fi
 if wanted gaspi; then  # kernels' calls in worlds of each kind, segments in GPU memory
   cases gaspi 120 '*gpu*.*gaspi*' "${conformance[@]}"
   cases gaspi 120 '*' gaspi_test
@@ -27,7 +27,9 @@ if wanted gaspi; then  # kernels' calls in worlds of each kind, segments in GPU 
 fi
 # Each suite in a process of its own, since a kernel's fault ends CUDA in its process.
 if wanted hpe; then
-  for suite in $(build/bin/hpe_test --gtest_list_tests | sed -n 's|^\([A-Za-z0-9/_]*\)\..*|\1|p' | sort -u); do
+  suites=$(build/bin/hpe_test --gtest_list_tests | sed -n 's|^\([A-Za-z0-9/_]*\)\..*|\1|p' | sort -u)
+  [ -n "$suites" ] || { echo "gpu: hpe: no case"; failures=$((failures + 1)); }
+  for suite in $suites; do
     step "hpe-${suite//\//-}" 60 build/bin/hpe_test --gtest_filter="$suite.*" \
       --gtest_output="xml:$output/tests/hpe-${suite//\//-}.xml"
   done

@@ -934,7 +934,8 @@ def write_file(path: str | os.PathLike, tensor: object, *, offset: int = 0, vari
 
     durable  returns when the data are on the storage (fsync)
 
-    Raises NoResourceError if there is no room, before anything is touched; the file then has its former length.
+    Raises NoResourceError if there is no room, before anything is touched. After a failure the file has its former length,
+    and one that was made is removed, unless others have it open or have written to it (docs/files.md).
     """
 
 class Component:

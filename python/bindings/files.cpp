@@ -103,7 +103,8 @@ of `read_file`.
 
 durable  returns when the data are on the storage (fsync)
 
-Raises NoResourceError if there is no room, before anything is touched; the file then has its former length.)";
+Raises NoResourceError if there is no room, before anything is touched. After a failure the file has its former length,
+and one that was made is removed, unless others have it open or have written to it (docs/files.md).)";
 
 }  // namespace
 

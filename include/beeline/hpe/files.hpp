@@ -67,7 +67,9 @@ std::size_t read_file(const std::filesystem::path& path, void* to, std::size_t b
 ///
 /// Throws as `read_file`; also no_resource, before anything is touched, if the file system has no room for the range or
 /// RLIMIT_FSIZE forbids its length, and later if room ends on a file system that cannot reserve it. A file that grew
-/// before a failure is cut to its former length, and one that was made is removed.
+/// before a failure is cut to its former length, and one that was made is removed, unless another thread or process has
+/// it open, or has written outside the range beyond the former length: so several writers may write parts of one new
+/// file that do not overlap. It also stays, which is logged, where the file system has no leases (NFS, FUSE).
 std::size_t write_file(const std::filesystem::path& path, const void* from, std::size_t bytes,
                        const FileOptions& options = {});
 

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <limits>
 #include <mutex>
 #include <system_error>
@@ -65,6 +66,28 @@ DirectAlignment direct_alignment_of(int descriptor) {
   return found;
 }
 
+/// Whether no other descriptor of this file is open, in any process. Then nobody opens one either, until this one is
+/// closed: others wait, or get EWOULDBLOCK if they have asked for O_NONBLOCK.
+bool take_lease(int descriptor) {
+  // The signal to the holder when others wait: programs ignore it unless they ask for it, unlike SIGIO, the default.
+  return ::fcntl(descriptor, F_SETSIG, SIGURG) == 0 && ::fcntl(descriptor, F_SETLEASE, F_WRLCK) == 0;
+}
+
+/// Opens a file without waiting for the other end of a pipe. Waits for the end of a lease, as `take_lease` gives it.
+FileDescriptor opened(const std::filesystem::path& path, int direction) {
+  FileDescriptor file(::open(path.c_str(), direction | O_CLOEXEC | O_NONBLOCK));
+  if (!file && errno == EWOULDBLOCK) file = FileDescriptor(::open(path.c_str(), direction | O_CLOEXEC));
+  return file;
+}
+
+/// Whether a path leads to an open file, also where that has no name, as /dev/fd/3 may.
+bool leads_to(const std::filesystem::path& path, int descriptor) {
+  struct ::stat named {};
+  struct ::stat own {};
+  return ::stat(path.c_str(), &named) == 0 && ::fstat(descriptor, &own) == 0 && named.st_dev == own.st_dev &&
+         named.st_ino == own.st_ino;
+}
+
 /// Pages of the cache that a part of a file takes.
 std::int64_t pages_of(const FileRange& part) {
   const std::uint64_t end = (part.end() + cache_page_bytes - 1) / cache_page_bytes;
@@ -103,17 +126,29 @@ OpenFile::~OpenFile() {
   if (!is_kept_) restore();
 }
 
-void OpenFile::restore() const {
+/// Others may write other parts of the file: a file that they have open, or have written to, stays as it is.
+void OpenFile::restore() {
   if (direction_ == FileDirection::reads || any() < 0) return;
-  if (!new_path_.empty()) return remove_new();
-  if (bytes_now() > former_bytes_ && ::ftruncate(any(), static_cast<off_t>(former_bytes_)) != 0)
-    log(LogLevel::warning,
-        fmt::format("{} keeps more than its former {} bytes: {}", text(), former_bytes_, text_of_error(errno)));
+  if (new_path_.empty() && bytes_now() <= former_bytes_) return;
+  if (direct_) buffered_ = FileDescriptor();  // the lease is for the only descriptor
+  const bool is_own = take_lease(any()) && !has_bytes_of_others();
+  if (is_own && (new_path_.empty() ? ::ftruncate(any(), static_cast<off_t>(former_bytes_)) == 0 : remove_new())) return;
+  log(LogLevel::warning,
+      fmt::format("a write to {} failed, and what it has made of the file stays: {}", text(),
+                  is_own ? text_of_error(errno) : "others may use it, or its file system has no leases or no holes"));
+}
+
+/// Whether another writer has been beyond the former length. Only bytes of the range are this one's.
+bool OpenFile::has_bytes_of_others() const {
+  std::int64_t found = ::lseek(any(), static_cast<off_t>(former_bytes_), SEEK_DATA);
+  if (found >= static_cast<std::int64_t>(range_.offset) && found < static_cast<std::int64_t>(range_.end()))
+    found = ::lseek(any(), static_cast<off_t>(range_.end()), SEEK_DATA);
+  return found >= 0 || errno != ENXIO;
 }
 
 /// Unless its name belongs to another file now.
-void OpenFile::remove_new() const {
-  if (beeline::detail::has_name(any(), AT_FDCWD, new_path_.c_str())) static_cast<void>(::unlink(new_path_.c_str()));
+bool OpenFile::remove_new() const {
+  return !beeline::detail::has_name(any(), AT_FDCWD, new_path_.c_str()) || ::unlink(new_path_.c_str()) == 0;
 }
 
 std::string OpenFile::text() const { return fmt::format("the file {}", path_.string()); }
@@ -143,8 +178,7 @@ void OpenFile::check_kind(unsigned mode) const {
 }
 
 void OpenFile::open_for_reading() {
-  // A pipe would otherwise wait for a writer.
-  buffered_ = FileDescriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  buffered_ = opened(path_, O_RDONLY);
   struct ::stat about {};
   if (!buffered_ || ::fstat(buffered_.get(), &about) != 0)
     throw Error(status_of_file_error(errno), fmt::format("{} cannot be read: {}", text(), text_of_error(errno)));
@@ -165,20 +199,26 @@ void OpenFile::open_for_writing() {
                             range_.offset, text(), limit.rlim_cur));
   struct ::stat about {};
   if (::stat(path_.c_str(), &about) == 0) check_kind(about.st_mode);
-  buffered_ = FileDescriptor(::open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!buffered_ && errno == ENOENT) {
-    std::error_code unknown;  // the current folder was removed: nothing can be made there
-    std::filesystem::path absolute = std::filesystem::absolute(path_, unknown);
-    buffered_ = FileDescriptor(::open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_CREAT | O_EXCL, 0666));
-    if (buffered_) new_path_ = std::move(absolute);
-    if (!buffered_ && errno == EEXIST)  // made meanwhile; or a symbolic link to nothing, which is not followed
-      buffered_ = FileDescriptor(::open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK));
-  }
+  // A failed write may remove its new file after this one has found the name.
+  while (open_or_make() && new_path_.empty() && !leads_to(path_, buffered_.get())) continue;
   if (!buffered_ || ::fstat(buffered_.get(), &about) != 0)
     throw Error(status_of_file_error(errno), fmt::format("{} cannot be written: {}", text(), text_of_error(errno)));
   check_kind(about.st_mode);
-  former_bytes_ = static_cast<std::uint64_t>(about.st_size);
+  if (new_path_.empty()) former_bytes_ = static_cast<std::uint64_t>(about.st_size);
   reserve_room();
+}
+
+/// Returns false, with the error's number in `errno`, if neither is possible.
+bool OpenFile::open_or_make() {
+  buffered_ = opened(path_, O_WRONLY);
+  if (buffered_ || errno != ENOENT) return static_cast<bool>(buffered_);
+  std::error_code unknown;  // the current folder was removed: nothing can be made there
+  std::filesystem::path absolute = std::filesystem::absolute(path_, unknown);
+  buffered_ = FileDescriptor(::open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_CREAT | O_EXCL, 0666));
+  if (buffered_) new_path_ = std::move(absolute);
+  if (!buffered_ && errno == EEXIST)  // made meanwhile; or a symbolic link to nothing, which is not followed
+    buffered_ = opened(path_, O_WRONLY);
+  return static_cast<bool>(buffered_);
 }
 
 /// A file system without room refuses here, before any byte is written; and blocks of a file whose length grows with

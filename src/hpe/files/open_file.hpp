@@ -27,7 +27,8 @@ class OpenFile {
   /// Opens the file and checks the range. A file that is written is made, and its room reserved. Throws as `read_file`
   /// and `write_file` say, with nothing touched.
   OpenFile(std::filesystem::path path, FileDirection direction, FileRange range, FileAccess access);
-  /// Unless `keep` was called, gives a file that was written its former length, and removes one that was made.
+  /// Unless `keep` was called, gives a file that was written its former length, and removes one that was made; unless
+  /// others have the file open or have written to it beyond its former length, outside the range.
   ~OpenFile();
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
@@ -68,8 +69,10 @@ class OpenFile {
   void open_for_writing();
   void open_direct(FileAccess access);
   void reserve_room();
-  void restore() const;
-  void remove_new() const;
+  [[nodiscard]] bool open_or_make();
+  void restore();
+  [[nodiscard]] bool has_bytes_of_others() const;
+  [[nodiscard]] bool remove_new() const;
   void check_kind(unsigned mode) const;
 
   const std::filesystem::path path_;
@@ -81,7 +84,7 @@ class OpenFile {
   bool is_direct_refused_ = false;
   bool asks_cache_ = false;  ///< whether the cache held a part of the range when the file was opened, but not all
   bool is_in_new_room_ = false, is_kept_ = false;
-  std::uint64_t former_bytes_ = 0;
+  std::uint64_t former_bytes_ = 0;  ///< of a file that was there before
 };
 
 }  // namespace beeline::hpe::detail

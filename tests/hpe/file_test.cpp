@@ -2,10 +2,12 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <memory>
 #include <thread>
 
@@ -13,7 +15,10 @@
 #include "beeline/hpe/object.hpp"
 #include "beeline/runtime/file_descriptor.hpp"
 #include "hpe/files/block_io.hpp"
+#include "hpe/files/block_mover.hpp"
 #include "hpe/files/block_plan.hpp"
+#include "hpe/files/open_file.hpp"
+#include "hpe/files/staged_copies.hpp"
 #include "tests/hpe/file_folder.hpp"
 #include "tests/hpe/memory_kinds.hpp"
 #include "tests/support/ranks.hpp"
@@ -214,11 +219,84 @@ TEST(Files, ThreadsCarryOutCalls) {
         {.descriptor = file.get(), .memory = there.data() + i * 4096, .bytes = 4096, .offset = i * 4096u, .tag = i});
   for (unsigned i = 0; i < 5; ++i) {
     detail::BlockResult result;
-    ASSERT_TRUE(io->await(result, 10'000'000'000));
+    ASSERT_TRUE(io->await(result, 10'000'000'000, 1));
     EXPECT_EQ(result.value, 4096);
   }
   EXPECT_EQ(there, content);
   EXPECT_TRUE(io->cancel(1'000'000'000));
+}
+
+TEST(Files, ResultThatIsThereIsReturnedWhereMoreAreWanted) {
+  if (const std::string reason = file_support().no_uring; !reason.empty()) GTEST_SKIP() << reason;
+  const FileFolder folder;
+  make_file(folder / "file", test_bytes(4096, 11));
+  const beeline::FileDescriptor file(::open((folder / "file").c_str(), O_RDONLY));
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const beeline::FileDescriptor out(ends[0]), in(ends[1]);
+  std::vector<std::byte> there(4097);
+  const auto io = detail::make_uring_io(2);
+  io->start({.descriptor = file.get(), .memory = there.data(), .bytes = 4096, .tag = 0});
+  io->start({.descriptor = out.get(), .memory = there.data() + 4096, .bytes = 1, .tag = 1});
+  detail::BlockResult result;
+  ASSERT_TRUE(io->await(result, 100'000'000, 2));
+  EXPECT_EQ(result.tag, 0u);
+  EXPECT_EQ(result.value, 4096);
+  EXPECT_FALSE(io->await(result, 1'000'000, 1));
+  ASSERT_EQ(::write(in.get(), "x", 1), 1);
+  ASSERT_TRUE(io->await(result, 10'000'000'000, 1));
+  EXPECT_EQ(result.tag, 1u);
+  EXPECT_TRUE(io->cancel(1'000'000'000));
+}
+
+/// Carries out a call when its result is awaited, one at a time.
+class OneByOne final : public detail::BlockIo {
+ public:
+  void start(const detail::BlockCall& call) override { calls_.push_back(call); }
+  bool await(detail::BlockResult& result, std::int64_t longest_ns, unsigned wanted) override {
+    if (longest_ns == 0 || calls_.empty()) return false;
+    awaited.push_back(wanted);
+    result = {calls_.front().tag, detail::carry_out_call(calls_.front())};
+    calls_.pop_front();
+    return true;
+  }
+  bool cancel(std::int64_t) override { return calls_.empty(); }
+
+  std::vector<unsigned> awaited;  ///< results that the caller wanted, each time
+
+ private:
+  std::deque<detail::BlockCall> calls_;
+};
+
+/// What a reader of three blocks wants to await, with two calls in flight.
+std::vector<unsigned> results_awaited(bool in_place) {
+  const FileFolder folder;
+  const std::vector<std::byte> content = test_bytes(3 * 4096, 12);
+  make_file(folder / "file", content);
+  std::vector<std::byte> there(content.size()), buffers(2 * 4096);
+  detail::OpenFile file(folder / "file", detail::FileDirection::reads, {0, there.size()}, FileAccess::buffered);
+  OneByOne io;
+  const auto copies = detail::make_host_copies();
+  const detail::MoverParts parts{.file = file,
+                                 .io = io,
+                                 .copies = *copies,
+                                 .memory = there.data(),
+                                 .buffers = buffers.data(),
+                                 .buffer_bytes = 4096,
+                                 .slots = 2,
+                                 .calls = 2,
+                                 .cached_calls = 2,
+                                 .in_place = in_place};
+  const FileOptions options;
+  detail::BlockMover(parts, {{0, there.size()}, 4096, 0}, options).run();
+  EXPECT_EQ(there, content);
+  return io.awaited;
+}
+
+TEST(Files, LastCallsAreAwaitedTogether) { EXPECT_EQ(results_awaited(true), (std::vector<unsigned>{1, 2, 1})); }
+
+TEST(Files, CallsBeforeCopiesAreAwaitedOneByOne) {
+  EXPECT_EQ(results_awaited(false), (std::vector<unsigned>{1, 1, 1}));
 }
 
 }  // namespace

@@ -39,8 +39,11 @@ class BlockIo {
   virtual ~BlockIo() = default;
   /// Puts a call in flight; it may wait for the next `await`.
   virtual void start(const BlockCall& call) = 0;
-  /// The result of a call, once there is one. Returns false after `longest_ns`, earlier if a signal came.
-  [[nodiscard]] virtual bool await(BlockResult& result, std::int64_t longest_ns) = 0;
+  /// The result of a call, once there is one. Returns false if there is none after `longest_ns`, earlier if a signal
+  /// came.
+  ///   wanted  results in all that the caller has to await before it goes on, at most as many as calls are in flight:
+  ///           the thread may sleep until they are there or `longest_ns` has passed
+  [[nodiscard]] virtual bool await(BlockResult& result, std::int64_t longest_ns, unsigned wanted) = 0;
   /// Cancels all calls in flight. Returns whether they have ended within `longest_ns`; otherwise the operating system
   /// may still use their memory, and this object must not be destroyed.
   [[nodiscard]] virtual bool cancel(std::int64_t longest_ns) = 0;

@@ -145,13 +145,21 @@ std::int64_t BlockMover::longest_wait_ns() const {
   return std::clamp<std::int64_t>(left_ns, 0, in_copy_ > 0 ? beside_copies_ns : longest_ns);
 }
 
+unsigned BlockMover::wanted_results() const {
+  if (next_block_ < plan_.count()) return 1;
+  const auto needs_no_more = [this](const Slot& slot) {
+    return slot.stage == Stage::idle || (slot.stage == Stage::in_call && !(reads() && slot.is_staged));
+  };
+  return std::all_of(slots_.begin(), slots_.end(), needs_no_more) ? in_call_ : 1;
+}
+
 bool BlockMover::take_results(bool waits) {
   BlockResult result;
   if (in_call_ == 0 && waits) std::this_thread::yield();  // the copies' device works
-  if (in_call_ == 0 || !parts_.io.await(result, waits ? longest_wait_ns() : 0)) return false;
+  if (in_call_ == 0 || !parts_.io.await(result, waits ? longest_wait_ns() : 0, wanted_results())) return false;
   bool has_moved = false;
   do has_moved |= end_call(result);
-  while (in_call_ > 0 && parts_.io.await(result, 0));
+  while (in_call_ > 0 && parts_.io.await(result, 0, 1));
   return has_moved;
 }
 
@@ -202,7 +210,7 @@ void BlockMover::sync() {
   last_progress_ = Clock::now();
   for (unsigned left = folder ? 2 : 1; left > 0;) {
     BlockResult result;
-    if (!parts_.io.await(result, longest_wait_ns())) {
+    if (!parts_.io.await(result, longest_wait_ns(), 1)) {
       check_limits("fsync");
       continue;
     }

@@ -67,6 +67,8 @@ class BlockMover {
   void end_block(unsigned index);
   void sync();
   [[nodiscard]] std::int64_t longest_wait_ns() const;
+  /// Results before which nothing can begin: of all calls in flight once they are the last, otherwise of one.
+  [[nodiscard]] unsigned wanted_results() const;
   void note_progress();
   void check_limits(const char* what);
   void settle() noexcept;

@@ -68,7 +68,7 @@ class ThreadIo final : public BlockIo {
     queues_->posted.notify_one();
   }
 
-  bool await(BlockResult& result, std::int64_t longest_ns) override {
+  bool await(BlockResult& result, std::int64_t longest_ns, unsigned /*wanted*/) override {
     std::unique_lock lock(queues_->mutex);
     const auto is_there = [this] { return !queues_->results.empty(); };
     if (!queues_->done.wait_for(lock, std::chrono::nanoseconds(longest_ns), is_there)) return false;

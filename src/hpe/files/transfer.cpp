@@ -20,6 +20,7 @@ namespace beeline::hpe::detail {
 namespace {
 
 constexpr std::size_t kib = 1024, mib = kib * kib;
+constexpr std::size_t least_usual_block = 256 * kib;
 constexpr std::size_t largest_block = 1024 * mib;  // of a system call; Linux moves up to 2 GiB less a page
 constexpr unsigned default_calls = 4;
 /// Each call that the page cache answers copies its block on a core of its own.
@@ -33,10 +34,10 @@ constexpr unsigned copied_beside = 2;
 constexpr std::size_t most_blocks_in_turn = 128, longest_block_in_turn = 64 * mib;
 constexpr std::size_t most_bytes_in_turn = 64 * mib, least_slots_in_turn = 3;
 
-/// Blocks of 256 KiB to 1 MiB, or to 4 MiB if they may be long: shorter ones cost more calls, longer buffers fall out
-/// of the second-level cache.
-std::size_t default_block_bytes(std::size_t bytes, bool is_long) {
-  return std::clamp(std::bit_floor(std::max<std::size_t>(bytes / 8, 1)), 256 * kib, (is_long ? 4 : 1) * mib);
+/// Blocks of at least `least` and at most 1 MiB, or 4 MiB if they may be long: shorter ones cost more calls, longer
+/// buffers fall out of the second-level cache.
+std::size_t default_block_bytes(std::size_t bytes, bool is_long, std::size_t least) {
+  return std::clamp(std::bit_floor(std::max<std::size_t>(bytes / 8, 1)), least, (is_long ? 4 : 1) * mib);
 }
 
 ///   alignment  of the result; 0: none
@@ -141,7 +142,11 @@ Proceeding FileTransfer::automatic(std::size_t least_block_bytes) const {
   // In new room a file system ends each block past the cache by a transaction that marks it as written. The cache holds
   // none of these blocks.
   const bool in_new_room = file_.direct() >= 0 && file_.is_in_new_room();
-  const std::size_t usual = default_block_bytes(file_.range().bytes, file_.direct() < 0 ? in_place : in_new_room);
+  const bool is_long = file_.direct() < 0 ? in_place : in_new_room;
+  // The kernel writes to a file's cache one block after the other, and each is handed to one of its threads.
+  const bool is_written_in_turn = file_.direct() < 0 && in_place && file_.direction() == FileDirection::writes;
+  const std::size_t usual =
+      default_block_bytes(file_.range().bytes, is_long, is_written_in_turn ? mib : least_usual_block);
   const BlockPlan plan(file_.range(), block_bytes_of(options_, usual, least_block_bytes, alignment), alignment);
   const unsigned calls = in_flight == 0 ? default_calls : in_flight;
   const unsigned cached_calls = in_flight == 0 && !in_new_room ? default_cached_calls() : calls;
@@ -209,8 +214,9 @@ bool FileTransfer::may_use_gds() const {
 }
 
 void FileTransfer::run_by_gds(std::unique_ptr<BlockIo> io, unsigned calls) {
-  const BlockPlan plan(file_.range(), block_bytes_of(options_, default_block_bytes(file_.range().bytes, true), 0, 0),
-                       0);
+  const BlockPlan plan(
+      file_.range(), block_bytes_of(options_, default_block_bytes(file_.range().bytes, true, least_usual_block), 0, 0),
+      0);
   const std::unique_ptr<StagedCopies> none = make_host_copies();
   const MoverParts parts{.file = file_,
                          .io = *io,
@@ -230,7 +236,8 @@ void FileTransfer::run_by_hand() {
   const bool is_double = options_.variant == FileVariant::double_buffered;
   const std::size_t bytes = file_.range().bytes;
   const std::size_t block =
-      is_double ? std::min(block_bytes_of(options_, default_block_bytes(bytes, false), 0, 0), bytes) : bytes;
+      is_double ? std::min(block_bytes_of(options_, default_block_bytes(bytes, false, least_usual_block), 0, 0), bytes)
+                : bytes;
   const std::size_t buffer_bytes = whole_pages(block);
   const unsigned slots = is_double ? 2 : 1;
   TakenLane& lane = taken_lane();

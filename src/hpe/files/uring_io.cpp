@@ -54,8 +54,8 @@ class UringIo final : public BlockIo {
     ++in_flight_;
   }
 
-  bool await(BlockResult& result, std::int64_t longest_ns) override {
-    if (next_ == ready_) take_results(longest_ns);
+  bool await(BlockResult& result, std::int64_t longest_ns, unsigned wanted) override {
+    if (next_ == ready_) take_results(longest_ns, wanted);
     if (next_ == ready_) return false;
     result = results_[next_++];
     --in_flight_;
@@ -70,7 +70,7 @@ class UringIo final : public BlockIo {
       io_uring_sqe_set_data64(entry, uring_cancellation);
     }
     BlockResult ignored;
-    while (in_flight_ > 0 && !deadline.passed()) static_cast<void>(await(ignored, deadline.remaining_ns()));
+    while (in_flight_ > 0 && !deadline.passed()) static_cast<void>(await(ignored, deadline.remaining_ns(), 1));
     return in_flight_ == 0;
   }
 
@@ -87,12 +87,13 @@ class UringIo final : public BlockIo {
     return entry;
   }
 
-  void take_results(std::int64_t longest_ns) {
+  void take_results(std::int64_t longest_ns, unsigned wanted) {
     next_ = ready_ = 0;
     io_uring_cqe* first = nullptr;
     __kernel_timespec limit = uring_time(longest_ns);
-    const int submitted = longest_ns > 0 ? uring().io_uring_submit_and_wait_timeout(&ring_, &first, 1, &limit, nullptr)
-                                         : uring().io_uring_submit(&ring_);
+    const int submitted = longest_ns > 0
+                              ? uring().io_uring_submit_and_wait_timeout(&ring_, &first, wanted, &limit, nullptr)
+                              : uring().io_uring_submit(&ring_);
     const bool is_fine =
         submitted >= 0 || submitted == -ETIME || submitted == -EINTR || submitted == -EAGAIN || submitted == -EBUSY;
     require(is_fine, Status::internal, fmt::format("io_uring failed: {}", std::generic_category().message(-submitted)));

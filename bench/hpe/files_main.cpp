@@ -15,7 +15,9 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <optional>
+#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -212,12 +214,17 @@ std::vector<Method> methods_of(Endpoints& ends, State state, const std::vector<s
   return methods;
 }
 
-/// All methods in turns, so that a change of the machine's speed meets each of them.
+/// All methods in turns, so that a change of the machine's speed meets each of them; in any order, so that none always
+/// follows one that leaves the caches to it in a bad state.
 void measure(Endpoints& ends, State state, const Request& request) {
   const std::vector<Method> methods = methods_of(ends, state, request.methods);
   std::vector<Samples> samples(methods.size());
-  for (int round = 0; round <= request.rounds; ++round)
-    for (std::size_t i = 0; i < methods.size(); ++i) {
+  std::vector<std::size_t> order(methods.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::mt19937 random(std::random_device{}());
+  for (int round = 0; round <= request.rounds; ++round) {
+    std::shuffle(order.begin(), order.end(), random);
+    for (const std::size_t i : order) {
       if (!methods[i].lacking.empty()) continue;
       prepare(ends, state);
       const double begun = now_s();
@@ -225,6 +232,7 @@ void measure(Endpoints& ends, State state, const Request& request) {
       const double taken_s = now_s() - begun;
       if (round > 0) samples[i].values.push_back(static_cast<double>(ends.bytes) / taken_s / 1e9);
     }
+  }
   for (std::size_t i = 0; i < methods.size(); ++i) {
     const Row row{
         reads(state) ? "file_read" : "file_write",

@@ -252,6 +252,16 @@ def test_each_table_of_figures_is_in_a_section_that_names_its_record(repository:
     assert without == []
 
 
+@pytest.mark.parametrize("document", ["README.md", "docs/tutorial.md"])
+def test_what_is_built_for_an_installation_is_what_it_installs(repository: Path, document: str) -> None:
+    (built,) = re.findall(r"tools/build default ([\w -]*beeline_c[\w -]*)", (repository / document).read_text("utf-8"))
+    rules = "".join(path.read_text("utf-8") for path in (repository / "cmake").glob("BeelineInstall*.cmake"))
+    installed = re.findall(r"install\(TARGETS ([\w ]+?) EXPORT [^)]*COMPONENT library\)", rules)
+    assert installed
+    # beeline needs beeline_base, so that it is built, too
+    assert {name for line in installed for name in line.split()} - {"beeline_base"} <= set(built.split())
+
+
 def test_the_output_in_the_readme_is_that_of_its_record(repository: Path) -> None:
     text = (repository / "README.md").read_text(encoding="utf-8")
     ((record, block),) = re.findall(r"\(`(bench/records/\S+)`\):\n\n```\n(message, us.*?\n)```", text, re.DOTALL)

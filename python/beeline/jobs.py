@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -22,6 +23,8 @@ Show = Callable[[str], None]
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 # Loaded here, because a forked child must not load libraries.
 prctl = ctypes.CDLL(None).prctl
+SETTLE_S = 1.0  # processes that outlive a program that was ended, and keep its output open, are given this time
+POLL_S = 0.02  # between two looks whether such a program has ended
 
 
 class Interrupted(BaseException):
@@ -83,20 +86,23 @@ def running(command: list[str], show: Show = print_error_line) -> Iterator[Itera
     with wake_up() as wake, start(command) as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        output = process.stdout.fileno()
-        forwarder = threading.Thread(target=forward, args=(process.stderr, show_unless_stopping), daemon=True)
+        stop, stop_writer = os.pipe()
+        lines = read_lines(process.stderr.fileno(), stop)
+        forwarder = threading.Thread(target=forward, args=(lines, show_unless_stopping), daemon=True)
         try:
             forwarder.start()  # inside `try`: from now on the program shows that it runs, and a signal has to end it
-            yield read_events(read_lines(output, wake), show)
-            process.wait()
+            yield read_events(read_lines(process.stdout.fileno(), wake), show)
+            forwarder.join()
+            process.wait()  # last, because a program that was waited for no longer has its number
         except BaseException as error:
             stopping.set()
-            process.send_signal(ending_signal(error))
-            await_end(process, wake)
+            end(process, error, wake, forwarder)
             raise
         finally:
+            os.close(stop_writer)
             if forwarder.ident is not None:  # it was started
-                forwarder.join()  # before the pipe that it reads is closed
+                forwarder.join()  # before the pipes that it reads are closed
+            os.close(stop)
     if process.returncode != 0:
         message = f"{describe_end(process.returncode)}: {' '.join(command)}"
         raise CliError(message, status=process.returncode if process.returncode > 0 else 1)
@@ -122,7 +128,8 @@ def wake_up() -> Iterator[int]:
 def start(command: list[str]) -> subprocess.Popen[bytes]:
     """Starts `command`, which gets SIGTERM when this process dies without having ended it.
 
-    The program has its own session, so that Ctrl-C does not reach it: this process passes each signal on once.
+    The program has its own session, so that Ctrl-C does not reach it: this process passes each signal on once. So it
+    leads a process group of its own, too.
     """
     parent = os.getpid()
     try:
@@ -147,26 +154,60 @@ def ending_signal(error: BaseException) -> int:
     return error.number if is_to_end else signal.SIGTERM
 
 
-def await_end(process: subprocess.Popen[bytes], wake: int) -> None:
-    """Waits until a program that got a signal to end has ended; passes on the signals that arrive meanwhile."""
-    assert process.stdout is not None
+def end(process: subprocess.Popen[bytes], error: BaseException, wake: int, forwarder: threading.Thread) -> None:
+    """Ends a program: passes the signal of `error`, and those that arrive meanwhile, on to its process group, as a
+    terminal does. Once the program has ended, kills what is left of the group."""
     while True:
+        signal_group(process, ending_signal(error))
         try:
-            for _ in read_lines(process.stdout.fileno(), wake):  # a full pipe would keep the program from ending
-                pass
+            drain(process, wake, forwarder)
+            signal_group(process, signal.SIGKILL)
             process.wait()
             return
         except Interrupted as again:
-            process.send_signal(ending_signal(again))
+            error = again
+
+
+def signal_group(process: subprocess.Popen[bytes], number: int) -> None:
+    if process.returncode is None:  # it has not been waited for, so its number still belongs to its group
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+
+
+def drain(process: subprocess.Popen[bytes], wake: int, forwarder: threading.Thread) -> None:
+    """Reads a program's output until the program has ended, because a full pipe would keep it from ending. Then reads
+    on to the end of the output and of what `forwarder` reads, but for SETTLE_S at most: a process that the program
+    has started may keep them open."""
+    assert process.stdout is not None
+    output = process.stdout.fileno()
+    sources, limit = [output, wake], None
+    while limit is None or (time.monotonic() < limit and (output in sources or forwarder.is_alive())):
+        ready, _, _ = select.select(sources, [], [], POLL_S)
+        if wake in ready:
+            os.read(wake, 64)
+        if output in ready and not os.read(output, 1 << 16):
+            sources.remove(output)
+        if limit is None and has_ended(process):
+            limit = time.monotonic() + SETTLE_S
+
+
+def has_ended(process: subprocess.Popen[bytes]) -> bool:
+    """Whether a program has ended; does not wait for it, so that its number stays its own."""
+    if process.returncode is not None:
+        return True
+    try:
+        return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return True
 
 
 def read_lines(descriptor: int, wake: int) -> Iterator[str]:
-    """The lines of a pipe as they arrive. Signal handlers run between reads, at once."""
+    """The lines of a pipe as they arrive, until the pipe or `wake` ends. Signal handlers run between reads, at once."""
     parts: list[bytes] = []  # of a line that has not ended
     while True:
         ready, _, _ = select.select([descriptor, wake], [], [])
-        if wake in ready:
-            os.read(wake, 64)
+        if wake in ready and not os.read(wake, 64):
+            return
         if descriptor not in ready:
             continue
         chunk = os.read(descriptor, 1 << 16)
@@ -185,10 +226,10 @@ def text_of(line: bytes) -> str:
     return line.decode(errors="replace").rstrip("\n")
 
 
-def forward(lines: Iterable[bytes], show: Show) -> None:
+def forward(lines: Iterable[str], show: Show) -> None:
     for line in lines:
         with suppress(BrokenPipeError):  # the output has no reader, but the program must not wait for a full pipe
-            show(text_of(line))
+            show(line)
 
 
 def read_events(lines: Iterable[str], show: Show) -> Iterator[Event]:

@@ -88,3 +88,47 @@ def test_ctrl_c_while_the_command_line_is_loaded_is_no_traceback(tmp_path: Path)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (-signal.SIGINT, "")
+
+
+LEADER = """
+import sys
+from beeline import jobs
+
+with jobs.interruptible():
+    try:
+        with jobs.running(["sh", "-c", sys.argv[1]]) as events:
+            for event in events:
+                print(event["event"], flush=True)
+    except jobs.Interrupted as interrupted:
+        sys.exit(128 + interrupted.number)
+"""
+
+
+SLEEPS = "echo $STARTED; exec sleep 600"
+CHILDREN = {
+    "same group": f"sh -c '{SLEEPS}'",
+    "standard error": f"sh -c '{SLEEPS} >/dev/null'",
+    "ignores SIGTERM": f"sh -c 'trap \"\" TERM; {SLEEPS}'",
+    "own session": f"setsid sh -c '{SLEEPS}'",
+}
+
+
+@pytest.mark.parametrize("child", CHILDREN)
+@pytest.mark.parametrize("end", ["wait", "exit"])
+def test_a_process_that_keeps_the_output_open_keeps_no_one_waiting(child: str, end: str) -> None:
+    """The program starts a child, which inherits its output, and runs or has ended when the signal comes."""
+    mark = f"MARK_{uuid.uuid4().hex}"
+    with subprocess.Popen(
+        [sys.executable, "-c", LEADER, f"{CHILDREN[child]} & {end}"], stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "MARK": mark, "STARTED": '{"event": "started"}'},
+    ) as process:  # fmt: skip
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "started\n"
+            process.terminate()
+            process.communicate(timeout=60)
+            assert process.returncode == 128 + signal.SIGTERM
+            assert eventually(lambda: len(processes_with(mark)) == (child == "own session"))
+        finally:
+            for left in processes_with(mark):
+                os.kill(left, signal.SIGKILL)

@@ -247,6 +247,20 @@ TEST(TrackedObjects, SystemCallsEndAtTheDeadline) {
   for (const int end : ends) ::close(end);
 }
 
+/// The pages between an object's end and that of its last block are nobody's.
+TEST(TrackedObjects, AccessesBeyondTheEndAreRefused) {
+  ObjectOptions options = small_blocks(Protocol::tracking);
+  options.block_bytes = 2 * block;
+  const Object<char> object(1, options);
+  if (object.memory().statistics().protocol != Protocol::tracking) GTEST_SKIP() << "userfaultfd is not permitted here";
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  EXPECT_EQ(::write(ends[1], object.data() + block, 1), -1);
+  EXPECT_EQ(errno, EFAULT);
+  EXPECT_EQ(object[0], 0);
+  for (const int end : ends) ::close(end);
+}
+
 /// Takes all rights of the superuser from this process.
 void drop_rights() {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};

@@ -142,7 +142,10 @@ void FaultService::take_events() {
     const auto event = faults_->next();
     if (!event) return;
     PinnedObject object = pinned_object_at(event->address);
-    if (object == nullptr) continue;  // released: the thread's access ends with the mapping
+    if (object == nullptr) {  // beyond an object's end, in its last block; or in one that was released meanwhile
+      static_cast<void>(faults_->poison(event->address));
+      continue;
+    }
     const auto offset = static_cast<std::size_t>(event->address - object->data());
     const std::int64_t until_ns = seen_ns + object->deadline_ns();
     waiting_.push_back({std::move(object), {offset, event->is_write, event->thread, seen_ns}, until_ns});

@@ -10,6 +10,7 @@
 #include "beeline/core/error.hpp"
 #include "beeline/core/log.hpp"
 #include "runtime/rendezvous_file.hpp"
+#include "runtime/rendezvous_protocol.hpp"
 #include "runtime/socket.hpp"
 #include "runtime/tcp_bootstrap.hpp"
 
@@ -111,12 +112,36 @@ std::unique_ptr<Bootstrap> host_world(Config config, const Deadline& deadline) {
   });
 }
 
-/// Tries to reach rank 0's server once. Returns nullptr, and the reason in `why_not`, if the server is not there yet.
-std::unique_ptr<Bootstrap> try_to_join(Config config, const Deadline& deadline, std::string& why_not) {
+/// What a rank knows of rank 0's server, which it has not reached yet.
+struct Search {
+  std::string why_not;              ///< why the last attempt failed
+  detail::PublicationLook refused;  ///< the file whose server refused the token; attempts wait for another file
+};
+
+/// Whether a refused token may be no mistake: between hosts a file that a killed rank 0 left is not told from others.
+/// On one host its lock is gone.
+bool may_be_stale(const Config& config) { return meet_by_file(config) && !config.launcher.one_host; }
+
+/// Takes note of a refusal by the server that a file names, which may be another world's.
+///   is_own  whether the token is this rank's BEELINE_TOKEN, not the file's
+void note_refusal(Search& search, const detail::PublicationLook& look, const Config& config, bool is_own) {
+  search.refused = look;
+  search.why_not = fmt::format(
+      "the server at {} says \"{}\". {}, which names it, is of an earlier job, whose port this server has got{}",
+      look.publication.address, detail::wrong_token, look.path,
+      is_own ? fmt::format("; or the BEELINE_TOKEN of rank {} is not that of rank 0", config.rank) : "");
+  log(LogLevel::warning, fmt::format("waits for another file of rank 0: {}", search.why_not), config.rank);
+}
+
+/// Tries to reach rank 0's server once. Returns nullptr, and the reason in `search`, if the server is not there yet.
+std::unique_ptr<Bootstrap> try_to_join(Config config, const Deadline& deadline, Search& search) {
+  const bool is_own = !config.token.empty(), is_repeated = may_be_stale(config);
   config.rendezvous = config.launcher.address;
+  detail::PublicationLook look;
   if (meet_by_file(config)) {
-    const detail::PublicationLook look = detail::look_for_publication(config.launcher.job, readers_of(config.launcher));
-    why_not = look.why_not;
+    look = detail::look_for_publication(config.launcher.job, readers_of(config.launcher));
+    if (look.found && look == search.refused) return nullptr;
+    search.why_not = look.why_not;
     if (!look.found) return nullptr;
     require(!config.token.empty() || !look.publication.token.empty(), Status::invalid_argument,
             fmt::format("rank 0 was given a BEELINE_TOKEN, rank {} was not", config.rank));
@@ -125,22 +150,25 @@ std::unique_ptr<Bootstrap> try_to_join(Config config, const Deadline& deadline, 
   }
   try {
     return join_served_world(config, deadline);
+  } catch (const detail::WrongToken&) {
+    if (!is_repeated) throw;
+    note_refusal(search, look, config, is_own);
   } catch (const Error& error) {
     if (error.code() != Status::unreachable) throw;
-    why_not = error.what();
-    return nullptr;
+    search.why_not = error.what();
   }
+  return nullptr;
 }
 
 std::unique_ptr<Bootstrap> join_rank_zero(const Config& config, const Deadline& deadline) {
-  std::string why_not;
+  Search search;
   for (Pause pause;; pause()) {
     detail::throw_if_interrupted(config.rank);
-    if (auto bootstrap = try_to_join(config, deadline, why_not)) return bootstrap;
+    if (auto bootstrap = try_to_join(config, deadline, search)) return bootstrap;
     if (deadline.passed())
       throw Error(Status::deadline,
                   fmt::format("rank 0 was not found within {} s by rank {} of {} ({}): {}", deadline.total_seconds(),
-                              config.rank, config.size, config.launcher.name, why_not),
+                              config.rank, config.size, config.launcher.name, search.why_not),
                   config.rank);
   }
 }

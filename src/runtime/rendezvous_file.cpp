@@ -184,7 +184,7 @@ PublicationLook look_for_publication(const std::string& job, Readers readers) {
   const std::vector<std::string> lines = read_lines(file);
   if (lines.size() < 5) return {.why_not = fmt::format("{} is not complete", path)};
   if (lines[0] != first_line || lines[1] != job) return {.why_not = fmt::format("{} is another job's", path)};
-  return {.found = true, .publication = {lines[3], lines[4]}};
+  return {.found = true, .publication = {lines[3], lines[4]}, .process = lines[2], .path = path};
 }
 
 }  // namespace beeline::detail

@@ -7,7 +7,9 @@
 ///
 /// On one host rank 0 holds a lock on the file as long as it lives. A file without a lock was left by a rank 0 that was
 /// killed: the next rank 0 replaces it, and other ranks do not accept it. Between hosts file systems may have no locks:
-/// there rank 0 replaces any file of its job, and other ranks try the address in a file until it answers.
+/// there rank 0 replaces any file of its job, and other ranks try the address in a file until it answers. If a server
+/// refuses the token there, the file may be of an earlier job, whose port another world's server has got: the ranks then
+/// show no server anything until there is another file.
 
 #include <sys/types.h>
 
@@ -23,6 +25,8 @@ namespace beeline::detail {
 struct Publication {
   std::string address;  ///< host:port of the server
   std::string token;    ///< the world's secret; empty if every rank has it already
+
+  bool operator==(const Publication&) const = default;
 };
 
 /// Which ranks a file is for.
@@ -54,8 +58,12 @@ class RendezvousFile {
 /// The result of looking for `job`'s file.
 struct PublicationLook {
   bool found = false;
-  Publication publication;  ///< valid if `found`
-  std::string why_not;      ///< why it was not found; else empty
+  Publication publication{};  ///< valid if `found`
+  std::string process{};      ///< number of the process that has made the file, as its host counts; valid if `found`
+  std::string path{};         ///< of the file
+  std::string why_not{};      ///< why it was not found; else empty
+
+  bool operator==(const PublicationLook&) const = default;
 };
 
 /// Throws invalid_argument if other users have access to the file or folder.

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -21,7 +22,7 @@ enum class FrameType : std::uint16_t {
   abort,       ///< rank -> server; payload: reason
   goodbye,     ///< rank -> server: this rank leaves; a connection that closes without this frame is a death
   welcome,     ///< server -> rank: the hello was accepted
-  refuse,      ///< server -> rank: the hello was refused; payload: reason
+  refuse,      ///< server -> rank: the hello was refused; payload: reason, which is `wrong_token` for another token
   gathered,    ///< server -> rank: sequence; payload: a 64-bit length for each rank, then their bytes
   failed,      ///< server -> rank: sequence, number = Status; payload: message
   aborted,     ///< server -> rank: rank = culprit, number = Status, noticed_by; payload: reason
@@ -46,6 +47,8 @@ struct FrameHeader {
   static constexpr std::uint16_t protocol_version = 2;
 };
 static_assert(std::is_trivially_copyable_v<FrameHeader> && sizeof(FrameHeader) == 48);
+
+inline constexpr std::string_view wrong_token = "wrong token";
 
 /// Most bytes that one rank may contribute to an allgather.
 inline constexpr std::uint64_t max_contribution_bytes = std::uint64_t{256} << 20;

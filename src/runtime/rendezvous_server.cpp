@@ -290,7 +290,7 @@ std::string RendezvousServer::Implementation::why_refuse(const Connection& conne
   if (hello.header.version != detail::FrameHeader::protocol_version)
     return fmt::format("protocol version {}, but the server's is {}", hello.header.version,
                        detail::FrameHeader::protocol_version);
-  if (!options_.secure && !same_token(hello.text(), options_.token)) return "wrong token";
+  if (!options_.secure && !same_token(hello.text(), options_.token)) return std::string(detail::wrong_token);
   if (const std::string* shown = connection.stream.identity();
       shown != nullptr && *shown != detail::rendezvous_identity(rank, size))
     return fmt::format("it introduces itself as {}, by the key of {}", detail::rendezvous_identity(rank, size), *shown);

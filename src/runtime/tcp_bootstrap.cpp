@@ -222,9 +222,10 @@ bool TcpBootstrap::greet(const std::string& token, const Deadline& deadline) {
   if (result != FrameReader::Result::frame)
     throw Error(Status::unreachable, "the program that listens at the rendezvous is not a Beeline server", rank_);
   const Frame answer = reader_.take();
-  if (answer.header.type != FrameType::welcome)
-    throw Error(Status::invalid_argument, fmt::format("refused by the rendezvous server: {}", answer.text()), rank_);
-  return true;
+  if (answer.header.type == FrameType::welcome) return true;
+  const std::string refusal = fmt::format("refused by the rendezvous server: {}", answer.text());
+  if (answer.text() == detail::wrong_token) throw detail::WrongToken(Status::invalid_argument, refusal, rank_);
+  throw Error(Status::invalid_argument, refusal, rank_);
 }
 
 void TcpBootstrap::send(const detail::EncodedFrame& frame, const Deadline& deadline) {

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "beeline/core/config.hpp"
+#include "beeline/core/error.hpp"
 #include "beeline/runtime/bootstrap.hpp"
 #include "beeline/runtime/rendezvous.hpp"
 #include "runtime/deadline.hpp"
@@ -18,9 +19,14 @@ struct ServerHost {
   std::unique_ptr<RendezvousServer> server;  ///< on that rank; lives until the other ranks have left it
 };
 
+/// The server has another token: it may be that of another world.
+class WrongToken final : public Error {
+  using Error::Error;
+};
+
 /// Connects to `config.rendezvous` as `config.rank`; other ranks may not have joined yet. Throws unreachable (no
-/// program listens, or one that is not a Beeline server), invalid_argument (refused; has the server's reason),
-/// deadline.
+/// program listens, or one that is not a Beeline server), invalid_argument (refused; has the server's reason;
+/// `WrongToken` for that reason), deadline.
 [[nodiscard]] std::unique_ptr<Bootstrap> connect_bootstrap(const Config& config, const Deadline& deadline,
                                                            ServerHost host = {});
 

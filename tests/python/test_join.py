@@ -240,6 +240,42 @@ class TestSeveralHosts:
         assert code == 1
         assert "/proc/.beeline cannot be made" in errors
 
+    def leave_a_stale_file(self, home: Path) -> subprocess.Popen[str]:
+        """Leaves rank 0's file of a killed job, and starts rank 0 of another job, which gets the port."""
+        earlier = self.variables()[0]
+        with start(earlier) as killed:
+            stale = wait_for_file(home)
+            killed.kill()
+        other = start({**earlier, "SLURM_JOB_ID": "4321"})
+        assert eventually(lambda: any(file != stale and not file.suffix for file in home.iterdir()))
+        return other
+
+    def test_a_rank_waits_for_the_file_that_replaces_a_stale_one(self, folder: Path) -> None:
+        with self.leave_a_stale_file(folder.parent / "home" / ".beeline") as other:
+            first, second = self.variables()
+            with start(second) as waiting:
+                assert waiting.stderr is not None
+                warning = waiting.stderr.readline()
+                assert "waits for another file of rank 0" in warning
+                expect_a_world(results([start(first), waiting]), 2)
+            other.kill()
+
+    @pytest.mark.parametrize("token", ["", "another"])
+    def test_a_file_that_stays_stale_is_named(self, folder: Path, token: str) -> None:
+        with self.leave_a_stale_file(folder.parent / "home" / ".beeline") as other:
+            alone = self.variables(BEELINE_DEADLINE_S="0.5")[1]
+            alone |= {"BEELINE_TOKEN": token, "MASTER_PORT": "", "SLURM_LAUNCH_NODE_IPADDR": "127.0.0.1"}
+            ((code, _, errors),) = run_ranks([alone])
+            other.kill()
+        warning, error = errors.splitlines()
+        assert code == 1
+        assert "waits for another file of rank 0" in warning
+        assert "rank 0 was not found within 0.5 s by rank 1 of 2 (srun): the server at 127.0.0.1:" in error
+        assert 'says "wrong token". ' in error
+        assert ".beeline/world-" in error
+        assert "is of an earlier job, whose port this server has got" in error
+        assert ("or the BEELINE_TOKEN of rank 1 is not that of rank 0" in error) == bool(token)
+
     def test_a_home_that_is_not_shared_is_named(self, tmp_path: Path) -> None:
         every = self.variables(BEELINE_DEADLINE_S="1")
         (tmp_path / "another").mkdir()

@@ -8,8 +8,8 @@
 /// On one host rank 0 holds a lock on the file as long as it lives. A file without a lock was left by a rank 0 that was
 /// killed: the next rank 0 replaces it, and other ranks do not accept it. Between hosts file systems may have no locks:
 /// there rank 0 replaces any file of its job, and other ranks try the address in a file until it answers. If a server
-/// refuses the token there, the file may be of an earlier job, whose port another world's server has got: the ranks then
-/// show no server anything until there is another file.
+/// refuses the token there, the file may be of an earlier job, whose port another world's server has got: the ranks
+/// then show no server anything until there is another file.
 
 #include <sys/types.h>
 

@@ -137,6 +137,9 @@ TEST(FileFaults, WrongSizesTouchNothing) {
               [&] { read_file(folder / "file", here.data(), 8, {.block_bytes = std::size_t{1} << 40}); });
   check_error(Status::invalid_argument, {"in flight"},
               [&] { read_file(folder / "file", here.data(), 8, {.blocks_in_flight = 100}); });
+  for (const std::chrono::nanoseconds none : {std::chrono::nanoseconds(0), std::chrono::nanoseconds(-1)})
+    check_error(Status::invalid_argument, {"deadline of", "more than 0"},
+                [&] { read_file(folder / "file", here.data(), 8, {.deadline = none}); });
   EXPECT_EQ(here, std::vector<std::byte>(2000));
 }
 
@@ -186,6 +189,15 @@ TEST(FileFaults, FileThatShrinks) {
     check_error(Status::invalid_argument, {"has shrunk"}, [&] { held.stream.synchronize(); });
     fs::resize_file(folder / "file", 4 * mib);
   }
+}
+
+/// Files of /sys have the length of a page, whatever they hold.
+TEST(FileFaults, FileThatIsShorterThanItsLength) {
+  const fs::path file = "/sys/devices/system/cpu/online";
+  if (!fs::exists(file)) GTEST_SKIP() << "no /sys";
+  std::vector<std::byte> here(fs::file_size(file));
+  check_error(Status::invalid_argument, {"by its length, but ends before"},
+              [&] { read_file(file, here.data(), here.size()); });
 }
 
 /// The memory is protected, not unmapped: a buffer of the transfer itself could come to lie at its address.

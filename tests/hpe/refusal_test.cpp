@@ -75,6 +75,11 @@ TEST(MemoryForObjects, IsTheDevicesAndLongEnough) {
   refused({"belongs to nobody"}, reinterpret_cast<void*>(16));
   refused({"the memory for an object", "1 bytes beyond its allocation"}, brief.data());
   refused({"another object's"}, other.data());
+  ObjectOptions odd = small_blocks();
+  const DeviceMemory enough(Device::host(), 2 * block);
+  odd.device_memory = enough.data() + 1;
+  check_error(Status::invalid_argument, {"not aligned as its elements"}, [&] { Object<int>(1, odd); });
+  EXPECT_EQ(Object<char>(1, odd).on(Device::host()), reinterpret_cast<char*>(enough.data()) + 1);
 }
 
 TEST(DeadlinesOfObjects, AreMoreThanNothing) {

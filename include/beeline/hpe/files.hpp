@@ -43,7 +43,8 @@ struct FileOptions {
   std::size_t block_bytes = 0;    ///< of one system call; 0: 256 KiB to 4 MiB, by the length
   unsigned blocks_in_flight = 0;  ///< blocks that the file system works on at once; 0: 4
   bool durable = false;           ///< writes: return when the storage has the data, and the name of a new file
-  std::optional<std::chrono::nanoseconds> deadline = {};  ///< longest time without progress; none: BEELINE_DEADLINE_S
+  /// Longest time without progress, more than 0; no value: BEELINE_DEADLINE_S.
+  std::optional<std::chrono::nanoseconds> deadline = {};
   /// Called with the bytes moved so far and all bytes, about ten times a second and at the end, by the thread that
   /// moves them. An exception ends the transfer, and is thrown.
   std::function<void(std::size_t moved, std::size_t all)> progress = {};

@@ -51,8 +51,8 @@ struct ObjectOptions {
   std::size_t block_bytes = 0;
   /// The longest wait of a thread for an object, more than 0; no value: BEELINE_STREAM_DEADLINE_S.
   std::optional<std::chrono::nanoseconds> deadline;
-  /// Memory of `device` for its copy of the object, which is cleared, such as a rank's symmetric memory; it outlives
-  /// the object, and is no other object's. nullptr: memory of the object's own.
+  /// Memory of `device` for its copy of the object, which is cleared, such as a rank's symmetric memory; aligned as the
+  /// elements are. It outlives the object, and is no other object's. nullptr: memory of the object's own.
   void* device_memory = nullptr;
 };
 
@@ -117,13 +117,10 @@ class Object {
 
  public:
   /// Throws invalid_argument (0 elements, a block size or deadline that is not allowed, managed memory on a host
-  /// device, `device_memory` of nobody), no_resource with the limit that applies (memory, addresses, open files,
-  /// vm.max_map_count), unavailable.
+  /// device, `device_memory` of nobody or not aligned as T is), no_resource with the limit that applies (memory,
+  /// addresses, open files, vm.max_map_count), unavailable.
   explicit Object(std::size_t count, const ObjectOptions& options = {})
-      : memory_((require(count <= SIZE_MAX / sizeof(T), Status::invalid_argument, "an object with too many elements"),
-                 count * sizeof(T)),
-                options),
-        count_(count) {}
+      : memory_(checked_bytes(count, options), options), count_(count) {}
 
   [[nodiscard]] T* data() const { return static_cast<T*>(memory_.data()); }
   [[nodiscard]] std::size_t size() const { return count_; }
@@ -137,6 +134,13 @@ class Object {
   [[nodiscard]] ObjectState& state() const { return memory_.state(); }
 
  private:
+  static std::size_t checked_bytes(std::size_t count, const ObjectOptions& options) {
+    require(count <= SIZE_MAX / sizeof(T), Status::invalid_argument, "an object with too many elements");
+    require(reinterpret_cast<std::uintptr_t>(options.device_memory) % alignof(T) == 0, Status::invalid_argument,
+            "the memory for an object is not aligned as its elements are");
+    return count * sizeof(T);
+  }
+
   ObjectMemory memory_;
   std::size_t count_;
 };

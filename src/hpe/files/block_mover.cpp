@@ -189,11 +189,15 @@ bool BlockMover::end_call(const BlockResult& result) {
 }
 
 void BlockMover::fail_empty_call(std::uint64_t offset) const {
-  if (reads())
-    throw Error(Status::invalid_argument,
-                fmt::format("{} has shrunk while it was read: {} bytes, and byte {} was to be read", parts_.file.text(),
-                            parts_.file.bytes_now(), offset));
-  throw Error(Status::no_resource, fmt::format("{} takes no more bytes at offset {}", parts_.file.text(), offset));
+  const std::string file = parts_.file.text();
+  if (!reads()) throw Error(Status::no_resource, fmt::format("{} takes no more bytes at offset {}", file, offset));
+  const std::uint64_t bytes = parts_.file.bytes_now();
+  require(
+      bytes <= offset, Status::invalid_argument,
+      fmt::format("{} has {} bytes by its length, but ends before byte {}, as files of /sys do", file, bytes, offset));
+  throw Error(
+      Status::invalid_argument,
+      fmt::format("{} has shrunk while it was read: {} bytes, and byte {} was to be read", file, bytes, offset));
 }
 
 void BlockMover::end_block(unsigned index) {

@@ -53,6 +53,9 @@ void check_options(const FileOptions& options) {
           fmt::format("blocks of {} bytes: at most {}", options.block_bytes, largest_block));
   require(options.blocks_in_flight <= FileLane::most_calls, Status::invalid_argument,
           fmt::format("{} blocks in flight: at most {}", options.blocks_in_flight, FileLane::most_calls));
+  if (options.deadline && options.deadline->count() <= 0)
+    throw Error(Status::invalid_argument,
+                fmt::format("a file's deadline of {} ns: expected more than 0", options.deadline->count()));
   require(static_cast<unsigned>(options.variant) <= static_cast<unsigned>(FileVariant::double_buffered) &&
               static_cast<unsigned>(options.access) <= static_cast<unsigned>(FileAccess::buffered),
           Status::invalid_argument, "an unknown variant or access of a file");

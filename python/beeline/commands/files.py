@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -136,7 +137,7 @@ def lacking(operation: str, method: str, kind: str, reason: str) -> Event:
 
 
 def fio(folder: Path, length: int, chosen: Chosen) -> Iterator[Event]:
-    """What fio measures with the same blocks and calls in flight; it reads into buffers of its own."""
+    """What fio measures with the same blocks and calls in flight, and buffers of its own in large pages."""
     program = shutil.which("fio")
     if program is None:
         yield lacking("file_read", "fio", "host", "fio is not installed")
@@ -160,7 +161,8 @@ def run_fio(program: str, folder: Path, way: str, length: int, block: int) -> fl
         program, "--name=file", f"--filename={folder / 'fio'}", f"--rw={way}", f"--size={length}", f"--bs={block}",
         "--ioengine=io_uring", "--iodepth=4", "--direct=1", "--output-format=json",
     ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+    large_pages = {**os.environ, "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}  # its buffers are of malloc
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600, env=large_pages)
     if done.returncode != 0:
         raise CliError(f"fio failed: {(done.stderr or done.stdout).strip()[-200:]}")
     job = json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0][way]

@@ -503,7 +503,7 @@ def test_idle_power_is_that_of_right_before_each_load(powercap: Path) -> None:
     ],
 )
 def test_applications_tell_what_a_joule_does(powercap: Path, program: str, arguments: list[str], unit: str) -> None:
-    (one,) = launched(powercap, program, *arguments, "--energy", "0.5")
+    (one,) = launched(powercap, program, *arguments, "--energy", "1")
     cpu = one["energy"]["components"]["cpu"]
     assert cpu["reason"] is None
     assert 0 < cpu["watts"] < 1.6 * WATTS  # less if the thread that raises the counter waits for a core

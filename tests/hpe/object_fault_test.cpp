@@ -247,7 +247,7 @@ TEST(TrackedObjects, SystemCallsEndAtTheDeadline) {
   for (const int end : ends) ::close(end);
 }
 
-/// The pages between an object's end and that of its last block are nobody's.
+/// The last block may have pages behind the object's end.
 TEST(TrackedObjects, AccessesBeyondTheEndAreRefused) {
   ObjectOptions options = small_blocks(Protocol::tracking);
   options.block_bytes = 2 * block;

@@ -66,8 +66,8 @@ DirectAlignment direct_alignment_of(int descriptor) {
   return found;
 }
 
-/// Whether no other descriptor of this file is open, in any process. Then nobody opens one either, until this one is
-/// closed: others wait, or get EWOULDBLOCK if they have asked for O_NONBLOCK.
+/// Takes a lease of a file. Returns false if another descriptor of the file is open, in any process. Until this one is
+/// closed, calls of others that open the file wait, or return EWOULDBLOCK with O_NONBLOCK.
 bool take_lease(int descriptor) {
   // The signal to the holder when others wait: programs ignore it unless they ask for it, unlike SIGIO, the default.
   return ::fcntl(descriptor, F_SETSIG, SIGURG) == 0 && ::fcntl(descriptor, F_SETLEASE, F_WRLCK) == 0;
@@ -199,8 +199,10 @@ void OpenFile::open_for_writing() {
                             range_.offset, text(), limit.rlim_cur));
   struct ::stat about {};
   if (::stat(path_.c_str(), &about) == 0) check_kind(about.st_mode);
-  // A failed write may remove its new file after this one has found the name.
-  while (open_or_make() && new_path_.empty() && !leads_to(path_, buffered_.get())) continue;
+  // A failed write may remove its new file after this one has found the name. Some file systems number files anew with
+  // each look, so that the attempts are limited.
+  for (int left = 100; left > 0 && open_or_make(); --left)
+    if (!new_path_.empty() || leads_to(path_, buffered_.get())) break;
   if (!buffered_ || ::fstat(buffered_.get(), &about) != 0)
     throw Error(status_of_file_error(errno), fmt::format("{} cannot be written: {}", text(), text_of_error(errno)));
   check_kind(about.st_mode);

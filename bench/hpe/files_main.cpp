@@ -50,13 +50,6 @@ constexpr const char* name_of(State state) {
 bool reads(State state) { return state == State::cold || state == State::cached; }
 bool is_made(State state) { return state == State::fresh || state == State::durable; }
 
-/// The library's defaults, which the bare loop uses, too.
-constexpr std::size_t kib = 1024;
-std::size_t block_bytes(std::size_t bytes, State state) {
-  return std::clamp(std::bit_floor(bytes / 8), 256 * kib, (is_made(state) ? 4096 : 1024) * kib);
-}
-constexpr unsigned calls = 4;
-
 /// The memory and the file of all methods.
 struct Endpoints {
   Endpoints(const fs::path& folder, bool on_device, std::size_t length)
@@ -83,6 +76,14 @@ struct Endpoints {
   PinnedMemory pinned;
   std::optional<DeviceMemory> device;
 };
+
+/// The library's defaults, which the bare loop uses, too.
+constexpr std::size_t kib = 1024;
+std::size_t block_bytes(const Endpoints& ends, State state) {
+  const std::size_t most_kib = is_made(state) ? 4096 : reads(state) && ends.is_gpu ? 512 : 1024;
+  return std::clamp(std::bit_floor(ends.bytes / 8), 256 * kib, most_kib * kib);
+}
+constexpr unsigned calls = 4;
 
 /// How the file's bytes are moved.
 struct Method {
@@ -126,8 +127,7 @@ Method bare_method(Endpoints& ends, State state, BareMemory memory) {
   Method method{.name = names[static_cast<int>(memory)],
                 .lacking = is_twice ? "bare/io_uring has only buffers, too" : BareUring::lacking()};
   if (!method.lacking.empty()) return method;
-  const auto uring =
-      std::make_shared<BareUring>(block_bytes(ends.bytes, state), calls, memory != BareMemory::small_pages);
+  const auto uring = std::make_shared<BareUring>(block_bytes(ends, state), calls, memory != BareMemory::small_pages);
   method.move = [&ends, state, in_place = memory == BareMemory::same && !ends.is_gpu, uring] {
     const FileDescriptor file = ends.open_direct(reads(state) ? O_RDONLY : O_WRONLY | O_CREAT);
     if (is_made(state)) static_cast<void>(::fallocate(file.get(), 0, 0, static_cast<off_t>(ends.bytes)));
@@ -234,12 +234,11 @@ void measure(Endpoints& ends, State state, const Request& request) {
     }
   }
   for (std::size_t i = 0; i < methods.size(); ++i) {
-    const Row row{
-        reads(state) ? "file_read" : "file_write",
-        methods[i].name,
-        "GB/s",
-        ends.bytes,
-        {{"memory", request.memory}, {"file", name_of(state)}, {"block_bytes", block_bytes(ends.bytes, state)}}};
+    const Row row{reads(state) ? "file_read" : "file_write",
+                  methods[i].name,
+                  "GB/s",
+                  ends.bytes,
+                  {{"memory", request.memory}, {"file", name_of(state)}, {"block_bytes", block_bytes(ends, state)}}};
     if (methods[i].lacking.empty())
       print(row, samples[i], is_right(ends, state, methods[i]));
     else

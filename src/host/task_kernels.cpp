@@ -87,7 +87,7 @@ void TaskKernels::make_service() {
   World& world = team_.world();
   service_ = std::make_unique<LeasedGrid>(
       team_, LeasedGrid::Work{.name = "launch service of tasks",
-                              .room = room_of_launch_service(world),
+                              .share = LeasedGrid::share_of(world, resident_launch_services(world), 1),
                               .start = [this](Stream&, const Lease& lease) { start_lease(lease); },
                               .is_over = [this] { return is_lease_over(); },
                               .lease_ns = work_.lease_ns,

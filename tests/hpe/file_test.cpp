@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <deque>
 #include <memory>
 #include <thread>
 
@@ -15,10 +14,8 @@
 #include "beeline/hpe/object.hpp"
 #include "beeline/runtime/file_descriptor.hpp"
 #include "hpe/files/block_io.hpp"
-#include "hpe/files/block_mover.hpp"
 #include "hpe/files/block_plan.hpp"
 #include "hpe/files/open_file.hpp"
-#include "hpe/files/staged_copies.hpp"
 #include "tests/hpe/file_folder.hpp"
 #include "tests/hpe/memory_kinds.hpp"
 #include "tests/support/ranks.hpp"
@@ -247,56 +244,6 @@ TEST(Files, ResultThatIsThereIsReturnedWhereMoreAreWanted) {
   ASSERT_TRUE(io->await(result, 10'000'000'000, 1));
   EXPECT_EQ(result.tag, 1u);
   EXPECT_TRUE(io->cancel(1'000'000'000));
-}
-
-/// Carries out a call when its result is awaited, one at a time.
-class OneByOne final : public detail::BlockIo {
- public:
-  void start(const detail::BlockCall& call) override { calls_.push_back(call); }
-  bool await(detail::BlockResult& result, std::int64_t longest_ns, unsigned wanted) override {
-    if (longest_ns == 0 || calls_.empty()) return false;
-    awaited.push_back(wanted);
-    result = {calls_.front().tag, detail::carry_out_call(calls_.front())};
-    calls_.pop_front();
-    return true;
-  }
-  bool cancel(std::int64_t) override { return calls_.empty(); }
-
-  std::vector<unsigned> awaited;  ///< results that the caller wanted, each time
-
- private:
-  std::deque<detail::BlockCall> calls_;
-};
-
-/// What a reader of three blocks wants to await, with two calls in flight.
-std::vector<unsigned> results_awaited(bool in_place) {
-  const FileFolder folder;
-  const std::vector<std::byte> content = test_bytes(3 * 4096, 12);
-  make_file(folder / "file", content);
-  std::vector<std::byte> there(content.size()), buffers(2 * 4096);
-  detail::OpenFile file(folder / "file", detail::FileDirection::reads, {0, there.size()}, FileAccess::buffered);
-  OneByOne io;
-  const auto copies = detail::make_host_copies();
-  const detail::MoverParts parts{.file = file,
-                                 .io = io,
-                                 .copies = *copies,
-                                 .memory = there.data(),
-                                 .buffers = buffers.data(),
-                                 .buffer_bytes = 4096,
-                                 .slots = 2,
-                                 .calls = 2,
-                                 .cached_calls = 2,
-                                 .in_place = in_place};
-  const FileOptions options;
-  detail::BlockMover(parts, {{0, there.size()}, 4096, 0}, options).run();
-  EXPECT_EQ(there, content);
-  return io.awaited;
-}
-
-TEST(Files, LastCallsAreAwaitedTogether) { EXPECT_EQ(results_awaited(true), (std::vector<unsigned>{1, 2, 1})); }
-
-TEST(Files, CallsBeforeCopiesAreAwaitedOneByOne) {
-  EXPECT_EQ(results_awaited(false), (std::vector<unsigned>{1, 1, 1}));
 }
 
 }  // namespace

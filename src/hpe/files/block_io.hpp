@@ -37,8 +37,9 @@ using CallFunction = std::function<std::int64_t(const BlockCall&)>;
 class BlockIo {
  public:
   virtual ~BlockIo() = default;
-  /// Puts a call in flight; it may wait for the next `await`.
+  /// Puts a call in flight; it may wait for the next `submit` or `await`.
   virtual void start(const BlockCall& call) = 0;
+  virtual void submit() = 0;
   /// The result of a call, once there is one. Returns false if there is none after `longest_ns`, earlier if a signal
   /// came.
   ///   wanted  results in all that the caller has to await before it goes on, at most as many as calls are in flight:

@@ -39,6 +39,10 @@ void BlockMover::run() {
     while (moved_ < plan_.bytes()) {
       start_waiting_calls();
       start_blocks();
+      // Before copies, each of which takes some microseconds to start: a virtual disk reports the calls that it has
+      // found as one group, and rests until it gets the next group.
+      parts_.io.submit();
+      start_copies();
       const bool has_copied = look_at_copies(), has_moved = take_results(!has_copied);
       if (has_moved || has_copied)
         note_progress();
@@ -68,7 +72,7 @@ void BlockMover::start_blocks() {
       continue;
     }
     const Slot next = next_slot();
-    if (reads() && !may_call(next)) break;
+    if (!may_begin(index, next)) break;
     begin(index, next);
   }
 }
@@ -86,6 +90,11 @@ bool BlockMover::may_call(const Slot& slot) const {
   return in_call_ < (slot.is_direct ? parts_.calls : parts_.cached_calls);
 }
 
+bool BlockMover::may_begin(unsigned index, const Slot& next) const {
+  if (reads() && !may_call(next)) return false;
+  return parts_.in_turn || !next.is_direct || index < parts_.calls + copied_beside;
+}
+
 void BlockMover::begin(unsigned index, const Slot& next) {
   ++next_block_;
   Slot& slot = slots_[index];
@@ -93,11 +102,9 @@ void BlockMover::begin(unsigned index, const Slot& next) {
   if (reads() || !slot.is_staged) {
     slot.stage = Stage::waits_for_call;
     if (may_call(slot)) start_call(index);
-    return;
+  } else {
+    slot.stage = Stage::waits_for_copy;
   }
-  slot.stage = Stage::in_copy;
-  ++in_copy_;
-  parts_.copies.start(index, buffer(index), parts_.memory + slot.block.start, slot.block.bytes);
 }
 
 std::byte* BlockMover::memory_of_call(unsigned index) const {
@@ -123,6 +130,17 @@ void BlockMover::start_call(unsigned index) {
 void BlockMover::start_waiting_calls() {
   for (unsigned i = 0; i < slots_.size(); ++i)
     if (slots_[i].stage == Stage::waits_for_call && may_call(slots_[i])) start_call(i);
+}
+
+void BlockMover::start_copies() {
+  for (unsigned i = 0; i < slots_.size(); ++i) {
+    if (slots_[i].stage != Stage::waits_for_copy) continue;
+    const FileBlock& block = slots_[i].block;
+    std::byte *const memory = parts_.memory + block.start, *const staged = buffer(i);
+    slots_[i].stage = Stage::in_copy;
+    ++in_copy_;
+    parts_.copies.start(i, reads() ? memory : staged, reads() ? staged : memory, block.bytes);
+  }
 }
 
 bool BlockMover::look_at_copies() {
@@ -181,10 +199,7 @@ bool BlockMover::end_call(const BlockResult& result) {
     end_block(result.tag);
     return true;
   }
-  slot.stage = Stage::in_copy;
-  ++in_copy_;
-  parts_.copies.start(result.tag, parts_.memory + slot.block.start, buffer(result.tag), slot.block.bytes);
-  if (parts_.copies.is_done(result.tag)) end_copy(result.tag);
+  slot.stage = Stage::waits_for_copy;
   return true;
 }
 

@@ -33,6 +33,10 @@ struct MoverParts {
 /// A block goes through a slot. Of a read: a call of the file system, then a copy; of a write: a copy, then a call.
 class BlockMover {
  public:
+  /// Blocks beyond those of the file system's calls, so that calls and copies overlap. More would not help, and would
+  /// need further buffers, which might not fit into the CPU's caches.
+  static constexpr unsigned copied_beside = 2;
+
   BlockMover(const MoverParts& parts, const BlockPlan& plan, const FileOptions& options);
   /// Moves all blocks. Throws as `read_file` says; then no copy and no call uses memory, or `is_stuck`.
   void run();
@@ -40,7 +44,7 @@ class BlockMover {
   [[nodiscard]] bool is_stuck() const { return is_stuck_; }
 
  private:
-  enum class Stage { idle, waits_for_call, in_call, in_copy };
+  enum class Stage { idle, waits_for_call, in_call, waits_for_copy, in_copy };
   struct Slot {
     Stage stage = Stage::idle;
     FileBlock block;
@@ -53,8 +57,11 @@ class BlockMover {
   [[nodiscard]] Slot next_slot() const;
   void begin(unsigned index, const Slot& next);
   [[nodiscard]] bool may_call(const Slot& slot) const;
+  /// Whether few enough blocks are in progress: the CPU's caches hold few buffers.
+  [[nodiscard]] bool may_begin(unsigned index, const Slot& next) const;
   void start_call(unsigned index);
   void start_waiting_calls();
+  void start_copies();
   /// Returns whether a copy has ended.
   bool look_at_copies();
   /// Returns whether a call has moved bytes.

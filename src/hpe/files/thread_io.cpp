@@ -68,6 +68,8 @@ class ThreadIo final : public BlockIo {
     queues_->posted.notify_one();
   }
 
+  void submit() override {}
+
   bool await(BlockResult& result, std::int64_t longest_ns, unsigned /*wanted*/) override {
     std::unique_lock lock(queues_->mutex);
     const auto is_there = [this] { return !queues_->results.empty(); };

@@ -20,7 +20,10 @@ namespace beeline::hpe::detail {
 namespace {
 
 constexpr std::size_t kib = 1024, mib = kib * kib;
-constexpr std::size_t least_usual_block = 256 * kib;
+constexpr std::size_t least_usual_block = 256 * kib, usual_block = mib, long_block = 4 * mib;
+/// Blocks that are read past the cache into buffers: the storage writes into the CPU's caches as long as all of the
+/// buffers fit there.
+constexpr std::size_t short_block = 512 * kib;
 constexpr std::size_t largest_block = 1024 * mib;  // of a system call; Linux moves up to 2 GiB less a page
 constexpr unsigned default_calls = 4;
 /// Each call that the page cache answers copies its block on a core of its own.
@@ -28,16 +31,13 @@ unsigned default_cached_calls() {
   static const unsigned calls = std::clamp(std::thread::hardware_concurrency(), default_calls, 16u);  // reads a file
   return calls;
 }
-/// Buffers beyond those of the file system's calls, so that calls and copies overlap.
-constexpr unsigned copied_beside = 2;
 /// Operations of a stream are few: CUDA takes about a thousand before a call waits for the GPU.
 constexpr std::size_t most_blocks_in_turn = 128, longest_block_in_turn = 64 * mib;
 constexpr std::size_t most_bytes_in_turn = 64 * mib, least_slots_in_turn = 3;
 
-/// Blocks of at least `least` and at most 1 MiB, or 4 MiB if they may be long: shorter ones cost more calls, longer
-/// buffers fall out of the second-level cache.
-std::size_t default_block_bytes(std::size_t bytes, bool is_long, std::size_t least) {
-  return std::clamp(std::bit_floor(std::max<std::size_t>(bytes / 8, 1)), least, (is_long ? 4 : 1) * mib);
+/// Shorter blocks cost more calls, longer buffers fall out of the CPU's caches.
+std::size_t default_block_bytes(std::size_t bytes, std::size_t least, std::size_t most) {
+  return std::clamp(std::bit_floor(std::max<std::size_t>(bytes / 8, 1)), least, most);
 }
 
 ///   alignment  of the result; 0: none
@@ -146,15 +146,19 @@ Proceeding FileTransfer::automatic(std::size_t least_block_bytes) const {
   // none of these blocks.
   const bool in_new_room = file_.direct() >= 0 && file_.is_in_new_room();
   const bool is_long = file_.direct() < 0 ? in_place : in_new_room;
+  const bool is_short = file_.direct() >= 0 && !in_place && file_.direction() == FileDirection::reads;
   // The kernel writes to a file's cache one block after the other, and each is handed to one of its threads.
   const bool is_written_in_turn = file_.direct() < 0 && in_place && file_.direction() == FileDirection::writes;
   const std::size_t usual =
-      default_block_bytes(file_.range().bytes, is_long, is_written_in_turn ? mib : least_usual_block);
+      default_block_bytes(file_.range().bytes, is_written_in_turn ? usual_block : least_usual_block,
+                          is_long    ? long_block
+                          : is_short ? short_block
+                                     : usual_block);
   const BlockPlan plan(file_.range(), block_bytes_of(options_, usual, least_block_bytes, alignment), alignment);
   const unsigned calls = in_flight == 0 ? default_calls : in_flight;
   const unsigned cached_calls = in_flight == 0 && !in_new_room ? default_cached_calls() : calls;
   return {.plan = plan,
-          .slots = std::max(calls, cached_calls) + copied_beside,
+          .slots = std::max(calls, cached_calls) + BlockMover::copied_beside,
           .calls = calls,
           .cached_calls = cached_calls,
           .buffer_bytes = whole_pages(plan.largest_block()),
@@ -218,8 +222,8 @@ bool FileTransfer::may_use_gds() const {
 
 void FileTransfer::run_by_gds(std::unique_ptr<BlockIo> io, unsigned calls) {
   const BlockPlan plan(
-      file_.range(), block_bytes_of(options_, default_block_bytes(file_.range().bytes, true, least_usual_block), 0, 0),
-      0);
+      file_.range(),
+      block_bytes_of(options_, default_block_bytes(file_.range().bytes, least_usual_block, long_block), 0, 0), 0);
   const std::unique_ptr<StagedCopies> none = make_host_copies();
   const MoverParts parts{.file = file_,
                          .io = *io,
@@ -239,8 +243,9 @@ void FileTransfer::run_by_hand() {
   const bool is_double = options_.variant == FileVariant::double_buffered;
   const std::size_t bytes = file_.range().bytes;
   const std::size_t block =
-      is_double ? std::min(block_bytes_of(options_, default_block_bytes(bytes, false, least_usual_block), 0, 0), bytes)
-                : bytes;
+      is_double
+          ? std::min(block_bytes_of(options_, default_block_bytes(bytes, least_usual_block, usual_block), 0, 0), bytes)
+          : bytes;
   const std::size_t buffer_bytes = whole_pages(block);
   const unsigned slots = is_double ? 2 : 1;
   TakenLane& lane = taken_lane();

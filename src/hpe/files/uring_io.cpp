@@ -54,6 +54,8 @@ class UringIo final : public BlockIo {
     ++in_flight_;
   }
 
+  void submit() override { check(uring().io_uring_submit(&ring_)); }
+
   bool await(BlockResult& result, std::int64_t longest_ns, unsigned wanted) override {
     if (next_ == ready_) take_results(longest_ns, wanted);
     if (next_ == ready_) return false;
@@ -87,16 +89,18 @@ class UringIo final : public BlockIo {
     return entry;
   }
 
+  static void check(int submitted) {
+    const bool is_fine =
+        submitted >= 0 || submitted == -ETIME || submitted == -EINTR || submitted == -EAGAIN || submitted == -EBUSY;
+    require(is_fine, Status::internal, fmt::format("io_uring failed: {}", std::generic_category().message(-submitted)));
+  }
+
   void take_results(std::int64_t longest_ns, unsigned wanted) {
     next_ = ready_ = 0;
     io_uring_cqe* first = nullptr;
     __kernel_timespec limit = uring_time(longest_ns);
-    const int submitted = longest_ns > 0
-                              ? uring().io_uring_submit_and_wait_timeout(&ring_, &first, wanted, &limit, nullptr)
-                              : uring().io_uring_submit(&ring_);
-    const bool is_fine =
-        submitted >= 0 || submitted == -ETIME || submitted == -EINTR || submitted == -EAGAIN || submitted == -EBUSY;
-    require(is_fine, Status::internal, fmt::format("io_uring failed: {}", std::generic_category().message(-submitted)));
+    check(longest_ns > 0 ? uring().io_uring_submit_and_wait_timeout(&ring_, &first, wanted, &limit, nullptr)
+                         : uring().io_uring_submit(&ring_));
     std::array<io_uring_cqe*, 64> found{};
     const unsigned count = uring().io_uring_peek_batch_cqe(&ring_, found.data(), found.size());
     for (unsigned i = 0; i < count; ++i)

@@ -2,6 +2,7 @@
 #include "host/carried_work.hpp"
 
 #include <algorithm>
+#include <span>
 
 #include "beeline/core/error.hpp"
 #include "beeline/host/launch.hpp"
@@ -17,8 +18,6 @@ namespace beeline {
 
 namespace {
 
-/// Size of the buffer for fills, and for copies between two ranks on other nodes.
-constexpr std::size_t buffer_bytes = std::size_t{1} << 20;
 constexpr unsigned copy_threads = 32;
 
 /// Bytes to get from a rank, to put to a rank, or both, one piece after the other. Each piece has a deadline of its
@@ -137,8 +136,9 @@ void carry_copy(World& world, Stream& stream, void* destination, const void* sou
                     0};
   if (what.to_rank != no_peer && what.from_rank != no_peer) {
     refuse_captured(stream, "a copy from one rank of another node to another", buffered);
-    what.through = world_part<Streams>(world).carry_buffer(stream, buffer_bytes);
-    what.piece = std::min(what.piece, buffer_bytes);
+    const std::span<std::byte> buffer = world_part<Streams>(world).carry_buffer(stream);
+    what.through = buffer.data();
+    what.piece = std::min(what.piece, buffer.size());
   }
   launch(world, {.threads = copy_threads, .waits = is_booked(stream), .stream = &stream, .name = "stream copy"},
          CarryBytes{}, what);
@@ -146,11 +146,12 @@ void carry_copy(World& world, Stream& stream, void* destination, const void* sou
 
 void carry_fill(World& world, Stream& stream, void* destination, unsigned char value, std::size_t bytes) {
   refuse_captured(stream, "a fill of memory on another node", buffered);
+  const std::span<std::byte> buffer = world_part<Streams>(world).carry_buffer(stream);
   const CarriedBytes what{static_cast<std::byte*>(destination),
                           nullptr,
-                          world_part<Streams>(world).carry_buffer(stream, buffer_bytes),
+                          buffer.data(),
                           bytes,
-                          std::min({bytes, world.config().chunk_bytes, buffer_bytes}),
+                          std::min({bytes, world.config().chunk_bytes, buffer.size()}),
                           world.host_context().owner_of(destination),
                           no_peer,
                           value};

@@ -93,14 +93,23 @@ void World::Implementation::copy_by_engine(void* destination, const void* source
   if (to_remote) destination = memory->named_in_slot(destination);
   if (from_remote) source = memory->named_in_slot(const_cast<void*>(source));
   const std::size_t most = std::min(bytes, config.chunk_bytes);  // each piece has a deadline of its own
-  std::vector<std::byte> bounce(to_remote && from_remote ? most : 0);
+  // The engine of a host rank does not access GPU memory.
+  const GpuReach* const reach = to_remote != from_remote ? streams->gpu_reach() : nullptr;
+  const bool is_by_gpu = reach != nullptr && reach->needed({to_remote ? source : destination});
+  const auto copy_by_gpu = [&](void* to, const void* from, std::size_t count) {
+    reach->stream().copy(to, from, count);
+    await_work("a copy", reach->stream(), config.stream_deadline_ns);
+  };
+  std::vector<std::byte> bounce((to_remote && from_remote) || is_by_gpu ? most : 0);
   try {
     for (std::size_t done = 0; done < bytes; done += most) {
       const std::size_t piece = std::min(most, bytes - done);
       auto* const to = static_cast<std::byte*>(destination) + done;
       const auto* const from = static_cast<const std::byte*>(source) + done;
-      if (from_remote) carry(Verb::get, from, to_remote ? bounce.data() : to, piece);
-      if (to_remote) carry(Verb::put, to, from_remote ? bounce.data() : from, piece);
+      if (from_remote) carry(Verb::get, from, bounce.empty() ? to : bounce.data(), piece);
+      if (is_by_gpu && to_remote) copy_by_gpu(bounce.data(), from, piece);
+      if (is_by_gpu && from_remote) copy_by_gpu(to, bounce.data(), piece);
+      if (to_remote) carry(Verb::put, to, bounce.empty() ? from : bounce.data(), piece);
     }
   } catch (...) {
     engines->abandon(std::move(bounce));

@@ -46,8 +46,10 @@ class BounceStream final : public ForwardingStream<BounceStream> {
   void copy(void* destination, const void* source, std::size_t bytes) override {
     if (!moves_anything(destination, source, bytes)) return;
     const Route there = routes_.route_to(destination), here = routes_.route_to(source);
-    if (there.kind == RouteKind::engine || here.kind == RouteKind::engine)
-      return routes_.copy_by_engine(*own_, destination, source, bytes);
+    const bool sends = there.kind == RouteKind::engine, fetches = here.kind == RouteKind::engine;
+    if (sends != fetches && routes_.is_beyond_engine(sends ? source : destination))
+      return through_buffer(static_cast<std::byte*>(destination), static_cast<const std::byte*>(source), bytes, sends);
+    if (sends || fetches) return routes_.copy_by_engine(*own_, destination, source, bytes);
     if (there.is_direct() && here.is_direct()) return own_->copy(destination, source, bytes);
     int to = there.device, from = here.device;
     refuse_if_captured();
@@ -83,6 +85,21 @@ class BounceStream final : public ForwardingStream<BounceStream> {
   }
 
  private:
+  /// The wrapped stream makes one half of the copy, the engine the other.
+  ///   sends  the engine makes the second half
+  void through_buffer(std::byte* destination, const std::byte* source, std::size_t bytes, bool sends) {
+    const std::span<std::byte> buffer = routes_.carry_buffer(*own_);
+    for (std::size_t done = 0; done < bytes; done += buffer.size()) {
+      const std::size_t piece = std::min(bytes - done, buffer.size());
+      if (sends) {
+        own_->copy(buffer.data(), source + done, piece);
+        routes_.copy_by_engine(*own_, destination + done, buffer.data(), piece);
+      } else {
+        routes_.copy_by_engine(*own_, buffer.data(), source + done, piece);
+        own_->copy(destination + done, buffer.data(), piece);
+      }
+    }
+  }
   void refuse_if_captured() const {
     refuse_captured(*own_, "work on memory that this rank's device does not reach",
                     "other devices' streams do it, through host memory");

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <span>
 
 #include "beeline/transport/stream.hpp"
 #include "transport/route.hpp"
@@ -22,6 +23,11 @@ struct StreamRoutes {
   std::function<std::unique_ptr<Stream>(int device)> make_stream;
   std::size_t chunk_bytes = 0;  ///< length of each buffer in host memory
   bool pinned = false;          ///< whether GPUs use the buffers
+  /// Whether the engine does not access an address that only copies of the wrapped stream reach: GPU memory of this
+  /// node, for a host rank.
+  std::function<bool(const void*)> is_beyond_engine;
+  /// Host memory for what the engine and copies of the wrapped stream pass on to each other.
+  std::function<std::span<std::byte>(const Stream& own)> carry_buffer;
   // The engine's operations, in the order of `own`, the wrapped stream.
   std::function<void(Stream& own, void* destination, const void* source, std::size_t bytes)> copy_by_engine;
   std::function<void(Stream& own, void* destination, unsigned char value, std::size_t bytes)> fill_by_engine;

@@ -320,32 +320,48 @@ BEELINE_CASE(stream, sources_that_the_stream_changes, 1) {
   }
 }
 
-/// Fills a peer's memory, copies between two peers and copies back: the filled bytes arrive, and no others change.
-BEELINE_CASE(stream, fills_and_copies_between_peers, 1) {
+/// Fills a peer's memory, copies between two peers, in both directions, and copies back: the filled bytes arrive, and
+/// no others change.
+///   blocking  whether the copies between two peers block
+void fill_and_copy_between_peers(RankTest& test, Stream& stream, std::size_t bytes, bool blocking) {
   World& world = test.world();
-  const std::unique_ptr<Stream> stream = world.make_stream();
-  for (const std::size_t bytes : {std::size_t{1}, std::size_t{4099}, std::size_t{1'300'000}}) {
-    const SymmetricArray<std::byte> filled(world, GuardedArea::needed(5, bytes)),
-        copied(world, GuardedArea::needed(5, bytes)), fetched(world, bytes);
-    GuardedArea first(test, filled.data(), 5, bytes), second(test, copied.data(), 5, bytes);
-    const auto at = [&](const SymmetricArray<std::byte>& array, const GuardedArea& area, int rank) {
-      return world.at(array.data(), rank) + (area.data() - array.data());
-    };
-    const auto value_of = [](int rank) { return static_cast<unsigned char>(rank + 17); };
-    const int ahead = test.ahead(1), further = test.ahead(2);
-    world.barrier();
-    stream->fill(at(filled, first, ahead), value_of(test.rank()), bytes);
-    if (further != ahead) stream->copy(at(copied, second, further), at(filled, first, ahead), bytes);
-    stream->copy(fetched.data(), at(filled, first, ahead), bytes);
-    world.synchronize(*stream);
-    const std::vector<std::byte> mine(bytes, std::byte{value_of(test.rank())});
-    check_bytes(mine, test.read(fetched.data(), bytes), "filled, and copied back");
-    world.barrier();
-    first.check(std::vector<std::byte>(bytes, std::byte{value_of(test.behind(1))}), "filled by a peer's stream");
-    if (further != ahead)
-      second.check(std::vector<std::byte>(bytes, std::byte{value_of(test.behind(2))}), "copied between two peers");
-    world.barrier();
-  }
+  const std::size_t room = GuardedArea::needed(5, bytes);
+  const SymmetricArray<std::byte> filled(world, room), copied(world, room), returned(world, room),
+      fetched(world, bytes);
+  GuardedArea first(test, filled.data(), 5, bytes), second(test, copied.data(), 5, bytes),
+      third(test, returned.data(), 5, bytes);
+  const auto at = [&](const SymmetricArray<std::byte>& array, const GuardedArea& area, int rank) {
+    return world.at(array.data(), rank) + (area.data() - array.data());
+  };
+  const auto copy = [&](std::byte* to, const std::byte* from) {
+    if (!blocking) return stream.copy(to, from, bytes);
+    world.synchronize(stream);
+    world.copy(to, from, bytes);
+  };
+  const auto filled_by = [bytes](int rank) {
+    return std::vector<std::byte>(bytes, std::byte(static_cast<unsigned char>(rank + 17)));
+  };
+  const int ahead = test.ahead(1), further = test.ahead(2);
+  world.barrier();
+  stream.fill(at(filled, first, ahead), static_cast<unsigned char>(test.rank() + 17), bytes);
+  if (further != ahead) copy(at(copied, second, further), at(filled, first, ahead));
+  stream.copy(fetched.data(), at(filled, first, ahead), bytes);
+  world.synchronize(stream);
+  check_bytes(filled_by(test.rank()), test.read(fetched.data(), bytes), "filled, and copied back");
+  world.barrier();
+  first.check(filled_by(test.behind(1)), "filled by a peer's stream");
+  if (further != ahead) second.check(filled_by(test.behind(2)), "copied between two peers");
+  if (further != ahead) copy(at(returned, third, ahead), at(filled, first, further));
+  world.synchronize(stream);
+  world.barrier();
+  if (further != ahead) third.check(filled_by(test.rank()), "copied back between two peers");
+  world.barrier();
+}
+
+BEELINE_CASE(stream, fills_and_copies_between_peers, 1) {
+  const std::unique_ptr<Stream> stream = test.world().make_stream();
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{4099}, std::size_t{1'300'000}})
+    for (const bool blocking : {false, true}) fill_and_copy_between_peers(test, *stream, bytes, blocking);
 }
 
 BEELINE_CASE(stream, operations_that_are_refused, 1) {

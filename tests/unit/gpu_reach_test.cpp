@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstring>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -13,6 +15,7 @@
 
 #include "beeline/device/wait.hpp"
 #include "lone_context.hpp"
+#include "transport/bounce_stream.hpp"
 #include "transport/host_stream.hpp"
 
 namespace beeline {
@@ -93,6 +96,41 @@ TEST_F(ReachedGpu, ServesWhatCpuThreadsCannotTouchInOrder) {
   EXPECT_EQ(0x0404040404040404u, host_.front());
   EXPECT_EQ(0x0303030303030303u, host_.back());
   EXPECT_EQ(77u, gpu_[5]);
+}
+
+/// The engine reads and writes neither end in GPU memory, whose bytes pass through a buffer, piece by piece.
+TEST_F(ReachedGpu, IsBeyondTheEngineThatReachesOtherNodes) {
+  const GpuReach reached = reach(std::make_unique<CountingStream>(make(), count_));
+  std::vector<std::uint64_t> on_other_node(gpu_.size());
+  const std::size_t bytes = gpu_.size() * sizeof(std::uint64_t);
+  std::vector<std::byte> buffer(3000);
+  int carried = 0;
+  StreamRoutes routes;
+  routes.route_to = [&](const void* address) {
+    const auto* word = static_cast<const std::uint64_t*>(address);
+    const bool is_there = word >= on_other_node.data() && word < on_other_node.data() + on_other_node.size();
+    return Route{is_there ? RouteKind::engine : RouteKind::direct};
+  };
+  routes.is_beyond_engine = [&](const void* address) { return reached.needed({address}); };
+  routes.carry_buffer = [&](const Stream&) { return std::span(buffer); };
+  routes.copy_by_engine = [&](Stream& own, void* to, const void* from, std::size_t count) {
+    EXPECT_FALSE(is_gpu_memory(to) || is_gpu_memory(from));
+    ++carried;
+    own.enqueue([=] { std::memcpy(to, from, count); });
+  };
+  const auto stream = make_bounce_stream(make(&reached), routes);
+  for (std::size_t i = 0; i < gpu_.size(); ++i) gpu_[i] = i;
+  stream->copy(on_other_node.data(), gpu_.data(), bytes);
+  stream->fill(gpu_.data(), 0, bytes);
+  stream->copy(gpu_.data(), on_other_node.data(), bytes);
+  EXPECT_EQ(6, carried);
+  stream->copy(on_other_node.data(), host_.data(), bytes);
+  EXPECT_EQ(7, carried);
+  while (!stream->drained()) std::this_thread::yield();
+  EXPECT_TRUE(stream->idle());
+  EXPECT_EQ(7, count_.load());
+  for (std::size_t i = 0; i < gpu_.size(); ++i) EXPECT_EQ(i, gpu_[i]);
+  EXPECT_EQ(host_, on_other_node);
 }
 
 TEST_F(ReachedGpu, IsRefusedWhereTheProcessSeesNone) {

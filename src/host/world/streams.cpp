@@ -22,6 +22,10 @@ Streams::Streams(const Membership& membership, const Context& context, Grids& gr
     return make_stream(there, context_, nullptr);
   };
   stream_routes_.pinned = membership.device().is_gpu();
+  stream_routes_.is_beyond_engine = [this](const void* address) {
+    return gpu_reach_ != nullptr && gpu_reach_->needed({address});
+  };
+  stream_routes_.carry_buffer = [this](const Stream& own) { return carry_buffer(own); };
   if (!membership.device().is_gpu() && membership.has_gpus()) {
     Device copier;
     copier.kind = DeviceKind::gpu, copier.index = membership.own().reaching_gpu;
@@ -69,11 +73,14 @@ std::unique_ptr<Stream> Streams::routed(std::unique_ptr<Stream> own) {
   return routes_.has_own_copies_only() ? std::move(own) : make_bounce_stream(std::move(own), stream_routes_);
 }
 
-std::byte* Streams::carry_buffer(const Stream& whose, std::size_t bytes) {
+std::span<std::byte> Streams::carry_buffer(const Stream& whose) {
+  constexpr std::size_t bytes = std::size_t{1} << 20;
   const std::lock_guard lock(carry_mutex_);
-  return carry_buffers_
-      .try_emplace(&whose, bytes, membership_.device().is_gpu(), "for what a stream carries between nodes")
-      .first->second.data();
+  HostBuffer& buffer =
+      carry_buffers_
+          .try_emplace(&whose, bytes, membership_.device().is_gpu(), "for what a stream carries between nodes")
+          .first->second;
+  return {buffer.data(), buffer.bytes()};
 }
 
 void Streams::end_handed(bool has_failed) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 
 #include "beeline/device/context.hpp"
 #include "beeline/transport/stream.hpp"
@@ -53,9 +54,10 @@ class Streams {
   [[nodiscard]] std::unique_ptr<Stream> adopt(void* native);
   /// Makes a stream whose waits, on a host rank, have the deadline and abort words of `context`. `context` outlives it.
   [[nodiscard]] std::unique_ptr<Stream> make_waiting(const Context& context);
-  /// The buffer of a stream for work by the engine (carried_work.cpp). It lives as long as the world, since the engine
-  /// may use it after the stream is destroyed.
-  [[nodiscard]] std::byte* carry_buffer(const Stream& whose, std::size_t bytes);
+  /// The buffer of a stream for work by the engine: fills, copies between two ranks on other nodes (carried_work.cpp),
+  /// and, on a host rank, copies between GPU memory and other nodes (bounce_stream.hpp). It lives as long as the world,
+  /// since the engine may use it after the stream is destroyed.
+  [[nodiscard]] std::span<std::byte> carry_buffer(const Stream& whose);
   /// At the world's end, ends the streams that the program still holds; also ends the default stream's waits, if the
   /// world has failed.
   void end_handed(bool has_failed);

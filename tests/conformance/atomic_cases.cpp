@@ -132,11 +132,13 @@ void all_operations(RankTest& test, Heap heap) {
   const auto target = static_cast<std::uint32_t>(test.random().below(test.size()));
   const bool on_gpu_memory = heap == Heap::symmetric && test.on_gpu(static_cast<int>(target));
   const auto has_atomics_there = [&](int rank) {
+    if (!test.on_one_node(rank, static_cast<int>(target))) return true;  // by the engine of the target
     return on_gpu_memory ? test.on_gpu(rank) : test.has_host_atomics(rank);
   };
   const bool takes_part = has_atomics_there(test.rank());
   std::uint32_t first_id = 0;
-  for (int rank = 0; rank < test.rank(); ++rank) first_id += has_atomics_there(rank) ? threads : 0;
+  for (int rank = 0; rank < test.rank(); ++rank)
+    first_id += has_atomics_there(rank) ? blocks * test.block_threads(rank) : 0;
   world.barrier();
   test.run(test.shape(blocks, false), AtomicKernel<T>{},
            AtomicArguments<T>{words.data(), tickets.data(), taken.data(), target, first_id},

@@ -244,26 +244,39 @@ BEELINE_CASE(post, batches_to_memory_that_is_freed_in_flight, 2) {
   world.barrier();
 }
 
-/// The engine of a host rank refuses to write to a GPU, whose memory its process may have mapped.
+/// The engine of a host rank refuses to write to a GPU of its node, whose memory its process may have mapped. A GPU of
+/// another node writes what arrives itself.
 BEELINE_CASE(post, host_ranks_put_nothing_to_gpus, 2) {
   World& world = test.world();
   test.skip_if(!world.mixed(), "all ranks are of one kind");
   CommandQueues queues(world, 1);
-  const SymmetricArray<std::uint64_t> words(world, 4);
+  constexpr std::size_t most = 4;
+  const SymmetricArray<std::uint64_t> words(world, most * static_cast<std::size_t>(test.size()));
+  std::uint64_t* const mine = words.data() + most * static_cast<std::size_t>(test.rank());
+  const std::vector<std::uint64_t> sent(most, 1000 + static_cast<std::uint64_t>(test.rank()));
   int gpu = 0;
   while (!test.on_gpu(gpu)) ++gpu;
+  world.copy(mine, sent.data(), sizeof(std::uint64_t) * most);
   world.barrier();
   if (!test.on_gpu()) {
+    const bool is_refused = test.on_one_node(test.rank(), gpu);
     const CommandQueue queue = queues.channel().queue(0);
     const auto peer = static_cast<std::uint32_t>(gpu);
-    for (const std::size_t count : {1, 4})
+    for (const std::size_t count : {std::size_t{1}, most})
       BEELINE_CHECK_EQ(name(Status::ok),
-                       name(post_put(Thread{}, world.host_context(), words.data(), words.data(), count, peer, queue)));
-    BEELINE_CHECK_EQ(name(Status::invalid_argument), name(quiet(Thread{}, world.host_context(), queue)));
+                       name(post_put(Thread{}, world.host_context(), mine, mine, count, peer, queue)));
+    BEELINE_CHECK_EQ(name(is_refused ? Status::invalid_argument : Status::ok),
+                     name(quiet(Thread{}, world.host_context(), queue)));
     for (const std::string& refusal : queues.refusals()) BEELINE_CHECK_CONTAINS(refusal, "it is memory of a GPU");
-    check_error(Status::invalid_argument, {"engine refused command"}, [&] { world.synchronize(); });
+    if (is_refused) check_error(Status::invalid_argument, {"engine refused command"}, [&] { world.synchronize(); });
   }
   BEELINE_CHECK(!world.failed());
+  world.barrier();
+  for (int sender = 0; sender < test.size() && test.rank() == gpu; ++sender) {
+    const bool has_arrived = test.on_gpu(sender) ? sender == gpu : !test.on_one_node(sender, gpu);
+    BEELINE_CHECK_EQ(has_arrived ? 1000 + static_cast<std::uint64_t>(sender) : 0,
+                     test.read_value(words.data() + most * static_cast<std::size_t>(sender) + most - 1));
+  }
   world.barrier();
 }
 

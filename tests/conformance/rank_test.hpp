@@ -40,6 +40,7 @@ class RankTest {
   /// Whether kernels of `from` can load and store in the heap of `to`: those of host ranks cannot access GPU memory.
   [[nodiscard]] bool reaches(int from, int to) const { return on_gpu(from) || !on_gpu(to); }
   [[nodiscard]] bool on_several_nodes() const { return world_.config().split_nodes > 1; }
+  [[nodiscard]] bool on_one_node(int a, int b) const { return world_.node(a) == world_.node(b); }
   /// The rank `distance` ahead of this one, or behind it, in a ring.
   [[nodiscard]] int ahead(int distance) const { return (rank() + distance) % size(); }
   [[nodiscard]] int behind(int distance) const { return (rank() + size() - distance % size()) % size(); }
@@ -83,8 +84,9 @@ class RankTest {
   /// A grid of a shape that suits the device: on a GPU the threads of some warps, on a host rank its team.
   [[nodiscard]] beeline::LaunchOptions shape(unsigned blocks, bool waits) const;
   /// Threads in one block of that grid.
-  [[nodiscard]] unsigned block_threads() const {
-    return on_gpu() ? gpu_threads : static_cast<unsigned>(world_.config().host_threads);
+  [[nodiscard]] unsigned block_threads() const { return block_threads(rank()); }
+  [[nodiscard]] unsigned block_threads(int of) const {
+    return on_gpu(of) ? gpu_threads : static_cast<unsigned>(world_.config().host_threads);
   }
   /// Launches `kernel(grid, ctx, report, arguments)`, waits for its end, and throws its error or a failed check.
   template <class Kernel, class Arguments>

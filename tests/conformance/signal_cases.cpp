@@ -35,14 +35,14 @@ struct AddKernel {
 template <GroupKind kind>
 void add_by(RankTest& test) {
   constexpr unsigned blocks = 2;
-  const std::uint64_t groups = groups_in(kind, blocks, test.block_threads());
   constexpr std::uint32_t repeats = 25;
-  std::uint64_t ranks = 0;  // those of this rank's kind, and those whose engine carries out their atomics here
+  std::uint64_t total = 0;  // by ranks of this rank's kind, and by those for which an engine does their atomics here
   for (int rank = 0; rank < test.size(); ++rank) {
     const AccessToPeer to = test.world().host_context().access_to(static_cast<std::uint32_t>(rank));
-    ranks += to.access == PeerAccess::engine || test.on_gpu(rank) == test.on_gpu() ? 1 : 0;
+    if (to.access != PeerAccess::engine && test.on_gpu(rank) != test.on_gpu()) continue;
+    const std::uint64_t groups = groups_in(kind, blocks, test.block_threads(rank));
+    total += repeats * groups * (groups + 1) / 2;
   }
-  const std::uint64_t total = repeats * groups * (groups + 1) / 2 * ranks;
   for (const Order order : {Order::relaxed, Order::memory}) {
     const SymmetricArray<std::uint64_t> sum(test.world(), 1);
     const auto target = static_cast<std::uint32_t>(test.random().below(test.size()));

@@ -16,8 +16,6 @@ namespace beeline::hpe::detail {
 
 namespace {
 
-/// Shorter transfers are over before other threads have woken up to copy parts of them.
-constexpr std::size_t least_bytes_aside = std::size_t{2} << 20;
 constexpr std::chrono::milliseconds report_period{100};
 constexpr std::chrono::seconds line_period{5};
 /// Calls that do not end by then are left behind.

@@ -36,6 +36,8 @@ class BlockMover {
   /// Blocks beyond those of the file system's calls, so that calls and copies overlap. More would not help, and would
   /// need further buffers, which might not fit into the CPU's caches.
   static constexpr unsigned copied_beside = 2;
+  /// Shorter transfers are over before other threads have woken up to copy parts of them from or to the page cache.
+  static constexpr std::size_t least_bytes_aside = std::size_t{2} << 20;
 
   BlockMover(const MoverParts& parts, const BlockPlan& plan, const FileOptions& options);
   /// Moves all blocks. Throws as `read_file` says; then no copy and no call uses memory, or `is_stuck`.

@@ -78,6 +78,11 @@ void FileLane::leave_pinned() {
   pinned_.reset();
 }
 
+BlockIo& FileLane::io_by_threads() {
+  if (io_by_threads_ == nullptr) io_by_threads_ = make_thread_io(most_calls);
+  return *io_by_threads_;
+}
+
 std::byte* FileLane::buffers(std::size_t bytes, bool is_pinned) {
   if (is_pinned) {
     if (!pinned_ || pinned_->bytes() < bytes) leave_pinned(), pinned_.emplace(bytes);

@@ -43,6 +43,9 @@ class FileLane {
   FileLane(const FileLane&) = delete;
   FileLane& operator=(const FileLane&) = delete;
   [[nodiscard]] BlockIo& io() { return *io_; }
+  /// By threads of this process, all of which begin at once. Of calls on the page cache that are submitted together,
+  /// io_uring carries out one after the other: it wakes its first idle thread for each (io_wq_enqueue, Linux 6.18).
+  [[nodiscard]] BlockIo& io_by_threads();
   /// Memory aligned to a page, in large pages where the system has them; its content is undefined.
   ///   is_pinned  GPUs use it
   [[nodiscard]] std::byte* buffers(std::size_t bytes, bool is_pinned);
@@ -53,6 +56,7 @@ class FileLane {
   void leave_pinned();
 
   const std::unique_ptr<BlockIo> io_;
+  std::unique_ptr<BlockIo> io_by_threads_;
   std::optional<HostBuffer> pageable_;
   std::optional<PinnedMemory> pinned_;
   std::vector<std::unique_ptr<Stream>> streams_;

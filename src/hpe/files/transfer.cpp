@@ -184,8 +184,11 @@ void FileTransfer::run_in_turn(const Proceeding& how, FileLane& lane, StagedCopi
 }
 
 MoverParts FileTransfer::parts_of(const Proceeding& how, FileLane& lane, StagedCopies& copies) {
+  const bool is_read_by_cores = file_.direction() == FileDirection::reads && file_.direct() < 0 &&
+                                how.cached_calls > default_calls &&
+                                file_.range().bytes >= BlockMover::least_bytes_aside;
   return {.file = file_,
-          .io = lane.io(),
+          .io = is_read_by_cores ? lane.io_by_threads() : lane.io(),
           .copies = copies,
           .memory = memory_.address,
           .buffers = lane.buffers(how.slots * how.buffer_bytes, !memory_.is_of_host()),

@@ -1,7 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 # Steps of tools/gpu: tests of each part of the library, and of some under compute-sanitizer.
+# ctests NAME SECONDS PARALLEL OPTIONS...: runs tests by ctest, which ends at the limit, so that the report counts those
+# that have run. Those that failed run again, each alone: the log tells which fail only beside others.
+ctests() {
+  local name=$1 limit=$2
+  local run=(ctest --test-dir build --output-on-failure --timeout 60)
+  step "$name" "$((limit + 10))" "${run[@]}" --parallel "$3" "${@:4}" --stop-time "$(date -d "$limit seconds" +%T)" \
+    --output-junit "$(realpath "$output")/tests/$name.xml" || step "$name-alone" 60 "${run[@]}" --rerun-failed
+}
+# Tests that name a GPU come first. Each takes a second to start, so four run at the same time. What CI runs, too, comes
+# last. The paths after the loss of a node have a step of their own (survivors).
 if wanted test; then
-  step test 240 ctest --test-dir build --output-on-failure --timeout 60 -E 'compile|misuse|header'
+  rm -rf build/suites
+  ln -sfn "$PWD/build/suites" "$output/tests/suites"  # where tools/summary finds the cases of a suite
+  on_gpus='[gG][pP][uU]|[cC]uda|device|vulkan|early_start|caller_check|profiler'
+  left_out='compile|misuse|header|LostNode.*OnGpus'
+  ctests test-gpus 240 4 -R "$on_gpus" -E "$left_out"
+  ctests test-others 120 "$((($(nproc) + 1) / 2))" -E "$left_out|$on_gpus"
 fi
 # cases NAME SECONDS FILTER PROGRAM...: runs the cases of FILTER on GPUs, in each program; the report counts them.
 cases() {

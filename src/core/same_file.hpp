@@ -8,12 +8,13 @@
 
 namespace beeline::detail {
 
-/// Whether a name in a folder (or AT_FDCWD) still belongs to an open file. A symbolic link is not followed.
-inline bool has_name(int file, int folder, const char* name) {
+/// Whether a name in a folder (or AT_FDCWD) belongs to an open file.
+///   links  0: symbolic links are followed
+inline bool has_name(int file, int folder, const char* name, int links = AT_SYMLINK_NOFOLLOW) {
   struct stat own {};
   struct stat named {};
-  return ::fstat(file, &own) == 0 && ::fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-         own.st_dev == named.st_dev && own.st_ino == named.st_ino;
+  return ::fstat(file, &own) == 0 && ::fstatat(folder, name, &named, links) == 0 && own.st_dev == named.st_dev &&
+         own.st_ino == named.st_ino;
 }
 
 }  // namespace beeline::detail

@@ -80,14 +80,6 @@ FileDescriptor opened(const std::filesystem::path& path, int direction) {
   return file;
 }
 
-/// Whether a path leads to an open file, also where that has no name, as /dev/fd/3 may.
-bool leads_to(const std::filesystem::path& path, int descriptor) {
-  struct ::stat named {};
-  struct ::stat own {};
-  return ::stat(path.c_str(), &named) == 0 && ::fstat(descriptor, &own) == 0 && named.st_dev == own.st_dev &&
-         named.st_ino == own.st_ino;
-}
-
 /// Pages of the cache that a part of a file takes.
 std::int64_t pages_of(const FileRange& part) {
   const std::uint64_t end = (part.end() + cache_page_bytes - 1) / cache_page_bytes;
@@ -199,10 +191,12 @@ void OpenFile::open_for_writing() {
                             range_.offset, text(), limit.rlim_cur));
   struct ::stat about {};
   if (::stat(path_.c_str(), &about) == 0) check_kind(about.st_mode);
-  // A failed write may remove its new file after this one has found the name. Some file systems number files anew with
-  // each look, so that the attempts are limited.
+  // A failed write may remove its new file after this one has found the name. Links are followed, since a path such as
+  // /dev/fd/3 leads to a file that may have no name. Some file systems number files anew with each look, so that the
+  // attempts are limited.
+  constexpr int follow_links = 0;
   for (int left = 100; left > 0 && open_or_make(); --left)
-    if (!new_path_.empty() || leads_to(path_, buffered_.get())) break;
+    if (!new_path_.empty() || beeline::detail::has_name(buffered_.get(), AT_FDCWD, path_.c_str(), follow_links)) break;
   if (!buffered_ || ::fstat(buffered_.get(), &about) != 0)
     throw Error(status_of_file_error(errno), fmt::format("{} cannot be written: {}", text(), text_of_error(errno)));
   check_kind(about.st_mode);

@@ -8,7 +8,7 @@
 #include "beeline/host/launch.hpp"
 #include "beeline/host/world.hpp"
 #include "host/carried_wait.hpp"
-#include "host/leased_grid.hpp"
+#include "host/grid_room.hpp"
 #include "host/world/part.hpp"
 #include "host/world/routes.hpp"
 #include "host/world/streams.hpp"
@@ -169,8 +169,8 @@ void carry_chunk(World& world, Stream& stream, const CarriedChunk& chunk) {
          chunk);
 }
 
-double share_of_carried_work(World& world, unsigned streams) {
-  return LeasedGrid::share_of(world, resident_blocks<CarryBytes, CarriedBytes>(world, copy_threads), streams);
+ReservedRoom room_of_carried_work(World& world, unsigned streams) {
+  return room_of_grid<CarryBytes, CarriedBytes>(world, copy_threads, streams);
 }
 
 void carry_quiet(World& world, Stream& stream, std::uint32_t peer) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "beeline/transport/stream.hpp"
+#include "runtime/residency.hpp"
 
 namespace beeline {
 
@@ -39,8 +40,8 @@ struct CarriedChunk {
 };
 /// Puts a chunk, then waits until the engine no longer reads the buffer of `awaited`.
 void carry_chunk(World& world, Stream& stream, const CarriedChunk& chunk);
-/// The share of the device that the kernels of carried copies on `streams` streams take.
-[[nodiscard]] double share_of_carried_work(World& world, unsigned streams);
+/// The room on the device that the kernels of carried copies on `streams` streams take.
+[[nodiscard]] ReservedRoom room_of_carried_work(World& world, unsigned streams);
 /// Holds later work of the stream until all puts of the rank's streams and threads to `peer` are in place.
 void carry_quiet(World& world, Stream& stream, std::uint32_t peer);
 

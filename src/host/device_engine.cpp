@@ -24,7 +24,7 @@ DeviceEngine::DeviceEngine(Team& team, CommandRing* rings, std::uint32_t queues)
       served_(team, queues), pieces_(team), forwarded_(team, queues, Heap::pinned) {
   open_carried();
   grid_.emplace(team, LeasedGrid::Work{.name = "device engine (1 block)",
-                                       .share = share_of_block<ServiceKernel, Service>(team.world()),
+                                       .room = room_of_block<ServiceKernel, Service>(team.world()),
                                        .start = [this](Stream& stream, const Lease& lease) { start(stream, lease); },
                                        .after =
                                            [this] {

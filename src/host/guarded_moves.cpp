@@ -4,9 +4,8 @@
 #include <algorithm>
 
 #include "beeline/device/put_get.hpp"
-#include "beeline/host/launch.hpp"
 #include "host/carried_wait.hpp"
-#include "host/leased_grid.hpp"
+#include "host/grid_room.hpp"
 
 namespace beeline {
 
@@ -107,9 +106,8 @@ void start_guarded_move(Team& team, Stream& stream, const StreamMove& first, con
   if (second.signal != nullptr || second.to != nullptr) start(team, stream, 1, second, {}, guard);
 }
 
-double share_of_guarded_moves(World& world) {
-  const unsigned resident = resident_blocks<GuardedMove, StreamMove, StreamMove, MoveGuard>(world, threads);
-  return LeasedGrid::share_of(world, resident, most_guarded_blocks);
+ReservedRoom room_of_guarded_moves(World& world) {
+  return room_of_grid<GuardedMove, StreamMove, StreamMove, MoveGuard>(world, threads, most_guarded_blocks);
 }
 
 }  // namespace beeline

@@ -6,6 +6,7 @@
 #include "beeline/host/team.hpp"
 #include "beeline/transport/stream.hpp"
 #include "control/guarded_move.hpp"
+#include "runtime/residency.hpp"
 
 namespace beeline {
 
@@ -15,7 +16,7 @@ inline constexpr unsigned most_guarded_blocks = 16;
 /// Enqueues one or two moves; the second starts after the first.
 void start_guarded_move(Team& team, Stream& stream, const StreamMove& first, const StreamMove& second,
                         const MoveGuard& guard);
-/// Largest share of the device that guarded moves take: kernels that wait for guarded moves leave this share free.
-[[nodiscard]] double share_of_guarded_moves(World& world);
+/// The room on the device that guarded moves take: kernels that wait for guarded moves leave it free.
+[[nodiscard]] ReservedRoom room_of_guarded_moves(World& world);
 
 }  // namespace beeline

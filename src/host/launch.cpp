@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cmath>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -17,6 +16,7 @@
 #include "host/profiler_range.hpp"
 #include "host/world/grids.hpp"
 #include "host/world/launches.hpp"
+#include "host/world/membership.hpp"
 #include "host/world/part.hpp"
 #include "host/world/teams.hpp"
 #include "runtime/grid_start.hpp"
@@ -99,6 +99,13 @@ Context context_of(Team& team, const LaunchOptions& options, const KernelName& k
   return context;
 }
 
+/// Blocks of a kernel that the rank's GPU holds at once.
+unsigned gpu_capacity(const World& world, const KernelCode& kernel, unsigned threads) {
+  require(kernel.address != nullptr, Status::unavailable,
+          fmt::format("this kernel was compiled without CUDA; rank {} has a GPU", world.rank()));
+  return gpu_resident_blocks(kernel, threads, world.device().index);
+}
+
 }  // namespace
 
 const std::vector<KernelCode>& registered_kernels() { return kernels(); }
@@ -157,12 +164,19 @@ unsigned host_share_of_blocks(const World& world) {
 }
 
 unsigned gpu_share_of_blocks(World& world, const KernelCode& kernel, unsigned threads) {
-  require(kernel.address != nullptr, Status::unavailable,
-          fmt::format("this kernel was compiled without CUDA; rank {} has a GPU", world.rank()));
-  const unsigned all = gpu_resident_blocks(kernel, threads, world.device().index);
-  const auto kept = static_cast<unsigned>(std::ceil(world_part<Grids>(world).ledger().kept() * all));
-  const unsigned share = all / static_cast<unsigned>(world.ranks_on_device());
-  return share > kept ? share - kept : 0;
+  return share_of_rank(gpu_capacity(world, kernel, threads), world_part<Grids>(world).ledger().kept(),
+                       world_part<Membership>(world).sharers());
+}
+
+unsigned blocks_of_multiprocessor(const World& world, const KernelCode& kernel, unsigned threads) {
+  constexpr unsigned four_warps = 128;
+  const unsigned whole = (threads + four_warps - 1) / four_warps * four_warps;
+  const unsigned all = gpu_capacity(world, kernel, whole);
+  require(all > 0, Status::no_resource,
+          fmt::format("not even one block of {} threads and {} bytes of shared memory fits a multiprocessor of rank "
+                      "{}'s GPU",
+                      threads, kernel.shared_bytes, world.rank()));
+  return all / static_cast<unsigned>(world.device().multiprocessors);
 }
 
 void launch_on_host(Team& team, const LaunchOptions& options, const KernelName& kernel, HostBlock block) {

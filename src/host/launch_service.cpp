@@ -2,7 +2,7 @@
 // Relocatable device code: see launch_service.hpp.
 #include "host/launch_service.hpp"
 
-#include "beeline/host/launch.hpp"
+#include "host/grid_room.hpp"
 
 namespace beeline {
 
@@ -156,8 +156,8 @@ void launch_trial(Team& team, Stream& stream, TaskCall* call) {
          detail::TaskGrid<DoNothing>{}, call);
 }
 
-unsigned resident_launch_services(World& world) {
-  return resident_blocks<ServeLaunches, LaunchServiceTerms>(world, service_threads);
+ReservedRoom room_of_launch_service(World& world) {
+  return room_of_grid<ServeLaunches, LaunchServiceTerms>(world, service_threads, 1);
 }
 
 }  // namespace beeline

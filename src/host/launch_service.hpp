@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "beeline/control/impl/task_kernel.hpp"
+#include "runtime/residency.hpp"
 
 namespace beeline {
 
@@ -41,7 +42,7 @@ struct LaunchServiceTerms {
 void launch_service(Team& team, Stream& stream, const LaunchServiceTerms& terms);
 /// Launches a kernel that only ends as `TaskGrid` does, to test whether the device can launch graphs.
 void launch_trial(Team& team, Stream& stream, detail::TaskCall* call);
-/// Number of the service's blocks that can be resident at once in the rank's share of the device.
-[[nodiscard]] unsigned resident_launch_services(World& world);
+/// The room on the device that the service takes.
+[[nodiscard]] ReservedRoom room_of_launch_service(World& world);
 
 }  // namespace beeline

@@ -55,18 +55,10 @@ LeasedGrid::~LeasedGrid() {
   world_part<Grids>(world_).ledger().forget(this);
 }
 
-double LeasedGrid::share_of(World& world, unsigned resident, unsigned blocks) {
-  // This rank's part of the device, less the shares that its ranks keep already.
-  const double left = 1.0 / world.ranks_on_device() - world_part<Grids>(world).ledger().kept();
-  const double all = resident == 0 ? 1 : resident / left;
-  const double multiprocessors = world.device().multiprocessors;
-  return multiprocessors / all + blocks / multiprocessors;
-}
-
-/// Books this grid's share, since a waiting grid that leaves no room for this grid would wait for it for ever.
+/// Books this grid's room, since a waiting grid that leaves no room for this grid would wait for it for ever.
 void LeasedGrid::book() {
   world_part<Grids>(world_).ledger().keep(
-      this, work_.share, [rank = world_.rank(), name = work_.name] { return fmt::format("rank {}'s {}", rank, name); });
+      this, work_.room, [rank = world_.rank(), name = work_.name] { return fmt::format("rank {}'s {}", rank, name); });
 }
 
 void LeasedGrid::between_leases(const std::function<void()>& change) {

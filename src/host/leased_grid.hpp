@@ -16,6 +16,7 @@
 #include "beeline/transport/stream.hpp"
 #include "control/engine_thread.hpp"
 #include "memory/memory_users.hpp"
+#include "runtime/residency.hpp"
 
 namespace beeline {
 
@@ -30,7 +31,7 @@ class LeasedGrid {
  public:
   struct Work {
     std::string name;  ///< for errors
-    double share;      ///< of the device's resident blocks
+    ReservedRoom room;
     /// Launches the grid on a stream. No memory is unmapped from the launch to the end of the grid; memory may have
     /// been unmapped before.
     std::function<void(Stream&, const Lease&)> start;
@@ -43,12 +44,8 @@ class LeasedGrid {
     bool goes_on = false;  ///< `meanwhile` observes state that spans leases
     std::uint64_t lease_ns = 2'000'000, idle_ns = 200'000;
   };
-  /// The share of a grid of small blocks, of which the device holds `resident` at once: a block's part of a
-  /// multiprocessor, on each multiprocessor, and `blocks` whole multiprocessors. Blocks of a waiting grid are spread
-  /// evenly, so a smaller share would leave gaps on many multiprocessors, none large enough for a block.
-  [[nodiscard]] static double share_of(World& world, unsigned resident, unsigned blocks);
   /// Collective. Runs a first lease, which ends at once, so that the code is loaded. Throws no_resource if waiting
-  /// grids on the device leave too small a share.
+  /// grids on the device leave too little room.
   LeasedGrid(Team& team, Work work);
   /// Collective. Ends after the lease that runs.
   ~LeasedGrid();

@@ -12,7 +12,7 @@ ResidentAdapter<Server>::ResidentAdapter(Team& team, typename Server::Ring* ring
     : team_(team), rings_(rings), count_(count), name_(name), pieces_(team), moves_(team, count) {
   grid_.emplace(team,
                 LeasedGrid::Work{.name = name,
-                                 .share = share_of_block<AdapterKernel<Server>, AdapterService<Server>>(team.world()),
+                                 .room = room_of_block<AdapterKernel<Server>, AdapterService<Server>>(team.world()),
                                  .start = [this](Stream& stream, const Lease& lease) { start(stream, lease); }});
 }
 

@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The size of all blocks that serve rings from a rank's device, and the share of the device that is reserved for them.
+/// The size of all blocks that serve rings from a rank's device, and the room on the device that is reserved for them.
 
 #include <algorithm>
 
-#include "beeline/host/launch.hpp"
-#include "host/leased_grid.hpp"
+#include "host/grid_room.hpp"
 
 namespace beeline {
 
 /// Few threads, so that the block fits beside kernels that occupy nearly all of each multiprocessor.
 inline constexpr unsigned engine_block_threads = 128;
 
-/// The share of the device that a block takes.
+/// The room that a block takes.
 template <class Kernel, class Argument>
-[[nodiscard]] double share_of_block(World& world) {
+[[nodiscard]] ReservedRoom room_of_block(World& world) {
   if (!world.device().is_gpu())
-    return std::max(1u, static_cast<unsigned>(world.config().host_threads)) / static_cast<double>(max_host_threads);
-  return LeasedGrid::share_of(world, resident_blocks<Kernel, Argument>(world, engine_block_threads), 1);
+    return {std::max(1u, static_cast<unsigned>(world.config().host_threads)) / static_cast<double>(max_host_threads)};
+  return room_of_grid<Kernel, Argument>(world, engine_block_threads, 1);
 }
 
 }  // namespace beeline

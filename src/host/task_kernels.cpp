@@ -87,7 +87,7 @@ void TaskKernels::make_service() {
   World& world = team_.world();
   service_ = std::make_unique<LeasedGrid>(
       team_, LeasedGrid::Work{.name = "launch service of tasks",
-                              .share = LeasedGrid::share_of(world, resident_launch_services(world), 1),
+                              .room = room_of_launch_service(world),
                               .start = [this](Stream&, const Lease& lease) { start_lease(lease); },
                               .is_over = [this] { return is_lease_over(); },
                               .lease_ns = work_.lease_ns,

@@ -191,14 +191,14 @@ void TaskQueues::start_workers() {
   if (world.device().is_gpu()) {
     const LaunchOptions shape = shape_of(options_);
     grid_ = std::make_unique<LeasedGrid>(
-        team_, LeasedGrid::Work{
-                   .name = fmt::format("workers of tasks ({} blocks)", shape.blocks),
-                   .share = LeasedGrid::share_of(world, list_.resident_blocks(world, shape.threads), shape.blocks),
-                   .start = [this](Stream& stream, const Lease& lease) { start_lease(stream, lease); },
-                   .meanwhile = [this] { look_for_stuck_tasks(); },
-                   .goes_on = list_.has_kernels,
-                   .lease_ns = static_cast<std::uint64_t>(options_.lease_ns),
-                   .idle_ns = static_cast<std::uint64_t>(options_.idle_ns)});
+        team_, LeasedGrid::Work{.name = fmt::format("workers of tasks ({} blocks)", shape.blocks),
+                                .room = room_for(shape.blocks, list_.blocks_of_multiprocessor(world, shape.threads),
+                                                 world.device().multiprocessors),
+                                .start = [this](Stream& stream, const Lease& lease) { start_lease(stream, lease); },
+                                .meanwhile = [this] { look_for_stuck_tasks(); },
+                                .goes_on = list_.has_kernels,
+                                .lease_ns = static_cast<std::uint64_t>(options_.lease_ns),
+                                .idle_ns = static_cast<std::uint64_t>(options_.idle_ns)});
     channel_.wanted = grid_->terms().wanted;
     return;
   }

@@ -114,7 +114,7 @@ void Triggers::be_done_by_streams(const TriggerOptions& options) {
   if (is_guarded) guard(client);
   if (world.device().is_gpu() && (is_guarded || team_.context().has_routes != 0))
     world_part<Grids>(world).ledger().keep(
-        counts_.get(), is_guarded ? share_of_guarded_moves(world) : share_of_carried_work(world, options.streams),
+        counts_.get(), is_guarded ? room_of_guarded_moves(world) : room_of_carried_work(world, options.streams),
         [rank = world.rank()] { return fmt::format("rank {}'s triggers by streams", rank); });
   back_end_ = std::make_unique<WaitingStreams>(std::move(client));
 }

@@ -87,7 +87,7 @@ int World::node(int rank) const {
 }
 const Config& World::config() const { return implementation_->config; }
 bool World::mixed() const { return implementation_->membership->has_both_kinds(); }
-int World::ranks_on_device() const { return implementation_->membership->ranks_on_device(); }
+int World::ranks_on_device() const { return implementation_->membership->sharers().all; }
 bool World::global_addresses() const { return implementation_->memory->node().global_addresses(); }
 
 int World::owner_of(const void* address) const {

@@ -11,6 +11,33 @@
 
 namespace beeline {
 
+/// What a grid of few blocks reserves on a device, so that its blocks find room whenever it is launched, however the
+/// blocks of waiting grids are spread. Both are parts of the device's resident blocks.
+struct ReservedRoom {
+  double share;    ///< for the blocks of this grid
+  double gap = 0;  ///< left free by all grids together; of all reservations the largest counts
+};
+/// The room of a grid of `blocks` blocks, of which a multiprocessor holds `per_multiprocessor`: a whole multiprocessor
+/// for each block, and the block's part of a multiprocessor as the gap.
+///
+/// Each block finds room. A block of a grid of which a multiprocessor holds k blocks takes at most 1/k of each of its
+/// resources. If a reserved block found no room, the blocks on each multiprocessor would take together more than
+/// 1 - gap, and so would all blocks that are resident on the device. But the ledger grants at most 1 - gap to all
+/// grids. Blocks that were placed before are among them, with at least what they take, so one gap serves all
+/// reservations.
+///
+/// The blocks of a single waiting grid find room, too: each reserved block can be in the way on one multiprocessor,
+/// which is its share. A multiprocessor's resources are counted as a whole. Its registers are in four parts, of which
+/// blocks take alike if they have a multiple of four warps: see `blocks_of_multiprocessor` (host/impl/launch.hpp).
+[[nodiscard]] ReservedRoom room_for(unsigned blocks, unsigned per_multiprocessor, int multiprocessors);
+
+/// The ranks on a device, of whatever processes, and those of this process, which have one ledger.
+struct DeviceSharers {
+  int all, of_process;
+};
+/// A rank's share of the `resident` blocks that a device holds, without what the process's ranks reserve (`kept`).
+[[nodiscard]] unsigned share_of_rank(unsigned resident, double kept, const DeviceSharers& sharers);
+
 /// Shares of one device that are held by grids whose threads wait. A grid that could not be resident beside the others
 /// would deadlock, so it is refused. One ledger for each device and process, shared by its ranks. Thread-safe.
 class ResidencyLedger {
@@ -27,9 +54,9 @@ class ResidencyLedger {
   /// Throws no_resource, with the names of the launches that wait already.
   void claim(const void* stream, const void* serialization_key, double share, std::function<std::string()> what,
              std::function<bool()> is_idle);
-  /// Reserves a share for `owner` until `forget(owner)`; no other launch gets this share.
-  void keep(const void* owner, double share, std::function<std::string()> what);
-  /// The sum of all reserved shares.
+  /// Reserves room for `owner` until `forget(owner)`. Throws no_resource if waiting grids hold too much.
+  void keep(const void* owner, const ReservedRoom& room, std::function<std::string()> what);
+  /// What is reserved: all shares, and the largest gap.
   [[nodiscard]] double kept();
   /// Forgets a stream that is being destroyed, or an owner.
   void forget(const void* stream);
@@ -43,13 +70,17 @@ class ResidencyLedger {
     [[nodiscard]] const void* turn() const { return serialization_key == nullptr ? stream : serialization_key; }
   };
   struct Entry {
-    double share = 0;
+    ReservedRoom room{};
     std::function<std::string()> what;
     std::function<bool()> is_idle;
     bool is_kept = false;
+
+    [[nodiscard]] std::string refusal(const std::string& others) const;
   };
+  void book(const Key& key, Entry booked);
   template <class Group>
   [[nodiscard]] double sum_of_largest(Group group) const;
+  [[nodiscard]] double largest_gap() const;
   [[nodiscard]] bool all_fit() const;
   [[nodiscard]] std::string others(const Key& key) const;
 

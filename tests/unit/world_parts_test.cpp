@@ -45,7 +45,7 @@ TEST(Membership, KnowsWhatRanksShare) {
   EXPECT_FALSE(all.is_local(1));
   EXPECT_EQ((std::vector{1, 4}), all.remote_among({0, 1, 2, 4}));
   EXPECT_EQ((std::vector{1, 3}), all.members_to_notify({0, 1, 3}));
-  EXPECT_EQ(1, all.ranks_on_device());
+  EXPECT_EQ(1, all.sharers().all);
   EXPECT_FALSE(all.has_gpus());
 }
 
@@ -66,7 +66,24 @@ TEST(Membership, TellsKindsOfDevicesApart) {
   EXPECT_TRUE(mixed.has_both_kinds());
   EXPECT_TRUE(mixed.mixes_kinds({0, 1}));
   EXPECT_FALSE(mixed.mixes_kinds({1}));
-  EXPECT_EQ(1, mixed.ranks_on_device());
+  EXPECT_EQ(1, mixed.sharers().all);
+}
+
+TEST(Membership, CountsTheRanksOnADevice) {
+  std::vector<Member> members(5);
+  for (Member& member : members) member.device.kind = DeviceKind::gpu, member.device.uuid = "GPU-1";
+  members[2].process = 1;
+  members[3].device.uuid = "GPU-2";
+  members[4].device = {};
+  const Membership first(0, members), other_process(2, members), alone(3, members), host(4, members);
+  EXPECT_EQ(3, first.sharers().all);
+  EXPECT_EQ(2, first.sharers().of_process);
+  EXPECT_EQ(3, other_process.sharers().all);
+  EXPECT_EQ(1, other_process.sharers().of_process);
+  for (const Membership* const lone : {&alone, &host}) {
+    EXPECT_EQ(1, lone->sharers().all);
+    EXPECT_EQ(1, lone->sharers().of_process);
+  }
 }
 
 TEST(Teams, IdsAreFreeUntilTheyAreTakenOrRetired) {
@@ -109,7 +126,7 @@ TEST(Grids, AreLentAgainWhenTheyAreGivenBack) {
       lent.back().get(), nullptr, 1.0, [] { return std::string("a"); }, [] { return false; });
   lent.pop_back();
   EXPECT_EQ(&states[max_streams - 1].state, grids.lend().get());
-  grids.ledger().keep(&grids, 1.0, [] { return std::string("b"); });  // the first entry is booked no longer
+  grids.ledger().keep(&grids, {1.0}, [] { return std::string("b"); });  // the first entry is booked no longer
 }
 
 TEST(Launches, NamesAreShownOnceAndCut) {

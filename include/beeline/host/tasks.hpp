@@ -112,7 +112,7 @@ class TaskQueues {
     std::uint32_t functions;
     std::uint64_t hash;
     const char* (*name)(std::uint32_t function);
-    unsigned (*resident_blocks)(World& world, unsigned threads);
+    unsigned (*blocks_of_multiprocessor)(World& world, unsigned threads);
     void (*start)(Team& team, const LaunchOptions& options, const detail::TaskService& service);
     std::shared_ptr<void> (*worker)(const Context& ctx, const detail::TaskService& service, std::uint32_t worker);
     void (*serve)(void* worker);
@@ -260,7 +260,7 @@ class Tasks : public TaskQueues {
  private:
   using Kernel = detail::TaskKernel<Functions>;
   static unsigned room(World& world, unsigned threads) {
-    return resident_blocks<Kernel, detail::TaskService>(world, threads);
+    return detail::blocks_of_multiprocessor<Kernel, detail::TaskService>(world, threads);
   }
   static void start(Team& team, const LaunchOptions& options, const detail::TaskService& service) {
     launch(team, options, Kernel{}, service);

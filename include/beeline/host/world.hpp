@@ -72,7 +72,7 @@ class World final : public Team {
   /// which memory.
   [[nodiscard]] bool mixed() const;
   [[nodiscard]] const Config& config() const;
-  /// Ranks of this process that share this rank's GPU, this one included; 1 on a host rank.
+  /// Ranks that share this rank's GPU, this one included; 1 on a host rank.
   [[nodiscard]] int ranks_on_device() const;
   /// Whether the address range has the same address in every process. If not, exchange (rank, offset) pairs in place of
   /// addresses.

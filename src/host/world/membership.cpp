@@ -21,7 +21,9 @@ Membership::Membership(int rank, std::vector<Member> members, int ranks_on_machi
   for (int each = 0; each < size(); ++each) {
     if (is_local(each)) local_ranks_.push_back(each);
     (of(each).device.is_gpu() ? has_gpus_ : has_hosts_) = true;
-    if (device().is_gpu() ? of(each).device.uuid == device().uuid : each == rank) ++ranks_on_device_;
+    if (device().is_gpu() ? of(each).device.uuid != device().uuid : each != rank) continue;
+    ++sharers_.all;
+    if (shares_process(each)) ++sharers_.of_process;
   }
 }
 

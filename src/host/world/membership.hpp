@@ -12,6 +12,7 @@
 #include "beeline/runtime/bootstrap.hpp"
 #include "beeline/runtime/device.hpp"
 #include "host/node_map.hpp"
+#include "runtime/residency.hpp"
 
 namespace beeline {
 
@@ -59,8 +60,8 @@ class Membership {
   [[nodiscard]] bool has_both_kinds() const { return has_gpus_ && has_hosts_; }  ///< GPU ranks and host ranks
   /// Whether some of `ranks` have GPUs and others do not.
   [[nodiscard]] bool mixes_kinds(const std::vector<int>& ranks) const;
-  /// Ranks of this process that share this rank's GPU, this one included; 1 on a host rank.
-  [[nodiscard]] int ranks_on_device() const { return ranks_on_device_; }
+  /// The ranks that share this rank's GPU, this one included; 1 on a host rank.
+  [[nodiscard]] const DeviceSharers& sharers() const { return sharers_; }
   [[nodiscard]] int ranks_on_machine() const { return ranks_on_machine_; }
 
  private:
@@ -69,7 +70,7 @@ class Membership {
   const int ranks_on_machine_;
   std::vector<int> local_ranks_;
   bool has_gpus_ = false, has_hosts_ = false;
-  int ranks_on_device_ = 0;
+  DeviceSharers sharers_{};
 };
 
 /// Collective. Chooses each rank's device, and makes this rank's device the current one.

@@ -96,6 +96,9 @@ void launch_on_host(Team& team, const LaunchOptions& options, const KernelName& 
 /// Blocks that a host rank's share of the cores runs at once.
 [[nodiscard]] unsigned host_share_of_blocks(const World& world);
 [[nodiscard]] unsigned gpu_share_of_blocks(World& world, const KernelCode& kernel, unsigned threads);
+/// Blocks that a multiprocessor of the rank's GPU holds. Warps are counted in fours, since a multiprocessor's registers
+/// are in four parts, each for every fourth warp of a block. Throws no_resource if a multiprocessor holds none.
+[[nodiscard]] unsigned blocks_of_multiprocessor(const World& world, const KernelCode& kernel, unsigned threads);
 
 #if BEELINE_COMPILES_CUDA
 
@@ -160,15 +163,26 @@ struct RegisteredKernel {
 
 #endif
 
+/// The kernel's code for GPUs; without an address where none was compiled.
+template <class Kernel, class... Args>
+KernelCode code_of() {
+#if BEELINE_COMPILES_CUDA
+  static_cast<void>(RegisteredKernel<Kernel, Args...>::registered);
+  return RegisteredKernel<Kernel, Args...>::code();
+#else
+  return {};
+#endif
+}
+
 template <class Kernel, class... Args>
 unsigned resident_blocks(World& world, unsigned threads) {
   if (!world.device().is_gpu()) return host_share_of_blocks(world);
-#if BEELINE_COMPILES_CUDA
-  static_cast<void>(RegisteredKernel<Kernel, Args...>::registered);
-  return gpu_share_of_blocks(world, RegisteredKernel<Kernel, Args...>::code(), threads);
-#else
-  return gpu_share_of_blocks(world, {}, threads);
-#endif
+  return gpu_share_of_blocks(world, code_of<Kernel, Args...>(), threads);
+}
+
+template <class Kernel, class... Args>
+unsigned blocks_of_multiprocessor(const World& world, unsigned threads) {
+  return blocks_of_multiprocessor(world, code_of<Kernel, Args...>(), threads);
 }
 
 template <class Kernel, class... Args>

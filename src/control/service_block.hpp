@@ -481,7 +481,7 @@ class ServiceThread {
 
 /// The kernel of one lease.
 struct ServiceKernel {
-  static constexpr unsigned max_threads = 512;
+  static constexpr unsigned max_threads = 512;  ///< more than start: see `room_of_block`
   /// Looks at the rings between two synchronizations of the block: some 2 us.
   static constexpr int looks = 8;
 

@@ -15,6 +15,9 @@ inline constexpr unsigned engine_block_threads = 128;
 /// The room that a block takes.
 template <class Kernel, class Argument>
 [[nodiscard]] ReservedRoom room_of_block(World& world) {
+  static_assert(
+      Kernel::max_threads >= 4 * engine_block_threads,
+      "compiled for blocks that large, so that a block has at most a quarter of a multiprocessor's registers");
   if (!world.device().is_gpu())
     return {std::max(1u, static_cast<unsigned>(world.config().host_threads)) / static_cast<double>(max_host_threads)};
   return room_of_grid<Kernel, Argument>(world, engine_block_threads, 1);

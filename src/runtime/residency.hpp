@@ -26,9 +26,12 @@ struct ReservedRoom {
 /// grids. Blocks that were placed before are among them, with at least what they take, so one gap serves all
 /// reservations.
 ///
-/// The blocks of a single waiting grid find room, too: each reserved block can be in the way on one multiprocessor,
-/// which is its share. A multiprocessor's resources are counted as a whole. Its registers are in four parts, of which
-/// blocks take alike if they have a multiple of four warps: see `blocks_of_multiprocessor` (host/impl/launch.hpp).
+/// The share has two more reasons. A reserved block may keep blocks of a waiting grid off its multiprocessor; they find
+/// room on the others. And beside kernels without shared memory a multiprocessor has enough of it for one reserved
+/// block, perhaps not for two (`load_kernel`, cuda_device.cpp).
+///
+/// Registers of a multiprocessor are in four parts, of which blocks take alike if they have a multiple of four warps:
+/// see `blocks_of_multiprocessor` (host/impl/launch.hpp).
 [[nodiscard]] ReservedRoom room_for(unsigned blocks, unsigned per_multiprocessor, int multiprocessors);
 
 /// The ranks on a device, of whatever processes, and those of this process, which have one ledger.

@@ -4,11 +4,13 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <functional>
 #include <thread>
 #include <vector>
 
 #include "beeline/hpe/memory.hpp"
 #include "beeline/hpe/object.hpp"
+#include "hpe/files/lane.hpp"
 #include "tests/hpe/object_cases.hpp"
 #include "tests/support/ranks.hpp"
 
@@ -18,16 +20,14 @@ namespace {
 
 using namespace beeline::hpe;
 
-/// Threads that allocate and look up memory until the object ends.
+/// Threads that repeat their work until the object ends.
 class BusyThreads {
  public:
-  explicit BusyThreads(const Object<char>& object) {
-    threads_.emplace_back([this] {
-      while (!are_over_) const PinnedMemory changes_the_table(block);
-    });
-    threads_.emplace_back([this, &object] {
-      while (!are_over_) static_cast<void>(object_at(object.data()));
-    });
+  explicit BusyThreads(const std::vector<std::function<void()>>& works) {
+    for (const std::function<void()>& work : works)
+      threads_.emplace_back([this, work] {
+        while (!are_over_) work();
+      });
   }
   ~BusyThreads() {
     are_over_ = true;
@@ -41,15 +41,18 @@ class BusyThreads {
   std::vector<std::thread> threads_;
 };
 
+bool may_fork() { return !under_thread_sanitizer && Device::gpus().empty(); }
+constexpr const char* no_fork = "a process that uses CUDA or ThreadSanitizer does not fork";
+
 /// In the child no thread finishes what the parent's threads were doing to the tables of memory.
 TEST(Forks, TheChildDoesNotWaitForThreadsOfTheParent) {
-  if (under_thread_sanitizer || !Device::gpus().empty())
-    GTEST_SKIP() << "a process that uses CUDA or ThreadSanitizer does not fork";
+  if (!may_fork()) GTEST_SKIP() << no_fork;
   std::vector<PinnedMemory> others;  // a change of a long table takes longer
   for (int each = 0; each < 3000; ++each) others.emplace_back(1);
   Object<char> object(block, small_blocks());
   object[0] = 1;
-  const BusyThreads busy(object);
+  const BusyThreads busy({[] { const PinnedMemory changes_the_table(block); },
+                          [&object] { static_cast<void>(object_at(object.data())); }});
   for (int repetition = 0; repetition < 50; ++repetition)
     ASSERT_EXIT(
         {
@@ -57,6 +60,20 @@ TEST(Forks, TheChildDoesNotWaitForThreadsOfTheParent) {
           const bool is_known = owner_of(object.data()).memory == Memory::object;
           object.memory().release();
           ::_exit(is_known ? 0 : 1);
+        },
+        testing::ExitedWithCode(0), "");
+}
+
+TEST(Forks, TheChildReadsFilesWhileThreadsOfTheParentDo) {
+  if (!may_fork()) GTEST_SKIP() << no_fork;
+  const std::function<void()> transfer = [] { const detail::TakenLane lane; };
+  const BusyThreads busy({transfer, transfer});
+  for (int repetition = 0; repetition < 50; ++repetition)
+    ASSERT_EXIT(
+        {
+          ::alarm(20);
+          transfer();
+          ::_exit(0);
         },
         testing::ExitedWithCode(0), "");
 }

@@ -14,6 +14,7 @@ namespace {
 struct IdleLanes {
   static constexpr std::size_t most = 8;
   std::mutex mutex;
+  beeline::detail::ForkHandler fork_handler{[] {}, &mutex};  ///< a child finds the mutex free, and the list whole
   std::uint32_t depth = beeline::detail::fork_depth();
   std::vector<std::unique_ptr<FileLane>> lanes;
 

@@ -335,6 +335,33 @@ TEST(FileFaults, ForkedProcessHasItsOwnCalls) {
   }));
 }
 
+/// At a limit on threads: the second call has none of its own.
+TEST(FileFaults, FewerThreadsThanCalls) {
+  if (!may_fork()) GTEST_SKIP() << no_fork;
+  expect_good(ChildProcess([](const std::string&) {
+    if (::geteuid() == 0 && ::setuid(65534) != 0) return std::string("root cannot become another user");
+    std::atomic<bool> may_end{false};
+    const auto io = detail::make_thread_io(2, [&](const detail::BlockCall& call) -> std::int64_t {
+      while (!may_end) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      return call.tag;
+    });
+    io->start({.tag = 0});
+    const ::rlimit no_more{.rlim_cur = 1, .rlim_max = 1};
+    if (::setrlimit(RLIMIT_NPROC, &no_more) != 0) return std::string("no limit");
+    try {
+      io->start({.tag = 1});
+    } catch (const beeline::Error& error) {
+      may_end = true;
+      return std::string(error.what());
+    }
+    may_end = true;
+    detail::BlockResult result;
+    for (const std::int64_t tag : {0, 1})
+      if (!io->await(result, 10'000'000'000, 1) || result.value != tag) return std::string("no result");
+    return std::string();
+  }));
+}
+
 TEST(FileFaults, Deadline) {
   if (under_thread_sanitizer) GTEST_SKIP() << "ThreadSanitizer makes calls so slow that blocks never wait";
   const FileFolder folder;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -89,10 +90,18 @@ class ThreadIo final : public BlockIo {
   }
 
  private:
-  void add_thread() {
+  /// If the system refuses a thread, those that are there carry out its calls, too.
+  void add_thread() try {
     const beeline::detail::AllSignalsBlocked blocked;  // signals are for the program's threads
     threads_.push_back(
         beeline::detail::start_thread_for("reading and writing files", [queues = queues_] { queues->serve(); }));
+  } catch (const Error& error) {
+    if (threads_.empty()) throw;
+    static std::once_flag once;
+    std::call_once(once, [&] {
+      log(LogLevel::warning, fmt::format("{} of up to {} threads read and write a file: {}", threads_.size(),
+                                         most_threads_, error.what()));
+    });
   }
 
   const unsigned most_threads_;

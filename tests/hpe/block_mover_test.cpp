@@ -29,7 +29,7 @@ constexpr std::size_t block_bytes = 4096;
 struct Transfer {
   Transfer(detail::FileDirection direction, std::size_t blocks, FileAccess access)
       : content(test_bytes(blocks * block_bytes, 12)), memory(content) {
-    make_file(folder / "file", direction == detail::FileDirection::reads ? content : std::vector<std::byte>());
+    if (direction == detail::FileDirection::reads) make_file(folder / "file", content);
     file = std::make_unique<detail::OpenFile>(folder / "file", direction, detail::FileRange{0, content.size()}, access);
     if (direction == detail::FileDirection::reads) memory.assign(content.size(), {});
   }

@@ -40,9 +40,10 @@ struct FileOptions {
   std::uint64_t offset = 0;  ///< first byte of the file's range; needs no alignment
   FileVariant variant = FileVariant::automatic;
   FileAccess access = FileAccess::automatic;
-  std::size_t block_bytes = 0;    ///< of one system call; 0: 256 KiB to 4 MiB, by the length
-  unsigned blocks_in_flight = 0;  ///< blocks that the file system works on at once; 0: 4
-  bool durable = false;           ///< writes: return when the storage has the data, and the name of a new file
+  std::size_t block_bytes = 0;  ///< of one system call; 0: 256 KiB to 4 MiB, by the length
+  /// Blocks that the file system works on at once; 0: 4, or up to 16 of what the page cache holds.
+  unsigned blocks_in_flight = 0;
+  bool durable = false;  ///< writes: return when the storage has the data, and the name of a new file
   /// Longest time without progress, more than 0; no value: BEELINE_DEADLINE_S.
   std::optional<std::chrono::nanoseconds> deadline = {};
   /// Called with the bytes moved so far and all bytes, about ten times a second and at the end, by the thread that

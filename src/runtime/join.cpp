@@ -118,8 +118,8 @@ struct Search {
   detail::PublicationLook refused;  ///< the file whose server refused the token; attempts wait for another file
 };
 
-/// Whether rank 0's file may be one that a killed rank 0 left, so that its server refuses the token. On one host such a
-/// file has no lock; between hosts nothing tells it from others.
+/// Whether rank 0's file may be one that a killed rank 0 left, so that its server refuses the token. On one host the
+/// file's lock, which is gone, would tell; locks do not reach from one host to another.
 bool may_be_stale(const Config& config) { return meet_by_file(config) && !config.launcher.one_host; }
 
 /// Takes note of a refusal by the server that a file names, which may be another world's.

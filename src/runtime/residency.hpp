@@ -23,12 +23,12 @@ struct ReservedRoom {
 /// Each block finds room. A block of a grid of which a multiprocessor holds k blocks takes at most 1/k of each of its
 /// resources. If a reserved block found no room, the blocks on each multiprocessor would take together more than
 /// 1 - gap, and so would all blocks that are resident on the device. But the ledger grants at most 1 - gap to all
-/// grids. Blocks that were placed before are among them, with at least what they take, so one gap serves all
-/// reservations.
+/// grids. Reserved blocks that are resident already count in their own grids' shares, which are at least what they
+/// take, so one gap serves all reservations.
 ///
 /// The share has two more reasons. A reserved block may keep blocks of a waiting grid off its multiprocessor; they find
-/// room on the others. And beside kernels without shared memory a multiprocessor has enough of it for one reserved
-/// block, perhaps not for two (`load_kernel`, cuda_device.cpp).
+/// room on the others. And beside kernels that use no shared memory, the shared memory of a multiprocessor has room for
+/// one reserved block, perhaps not for two (`load_kernel`, cuda_device.cpp).
 ///
 /// Registers of a multiprocessor are in four parts, of which blocks take alike if they have a multiple of four warps:
 /// see `blocks_of_multiprocessor` (host/impl/launch.hpp).

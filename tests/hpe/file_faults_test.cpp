@@ -25,6 +25,7 @@
 #include "hpe/files/block_mover.hpp"
 #include "tests/hpe/file_folder.hpp"
 #include "tests/hpe/mapping.hpp"
+#include "tests/hpe/may_fork.hpp"
 #include "tests/hpe/memory_kinds.hpp"
 #include "tests/support/child_process.hpp"
 #include "tests/support/errors.hpp"
@@ -67,9 +68,6 @@ void expect_good(ChildProcess child) {
   EXPECT_EQ(child.exit_code(), 0);
   EXPECT_EQ(child.signal(), 0);
 }
-
-bool may_fork() { return !under_thread_sanitizer && Device::gpus().empty(); }
-constexpr const char* no_fork = "a process that uses CUDA or ThreadSanitizer does not fork";
 
 TEST(FileFaults, MemoryOfNobody) {
   const FileFolder folder;
@@ -346,9 +344,9 @@ TEST(FileFaults, FewerThreadsThanCalls) {
       return call.tag;
     });
     io->start({.tag = 0});
-    const ::rlimit no_more{.rlim_cur = 1, .rlim_max = 1};
-    if (::setrlimit(RLIMIT_NPROC, &no_more) != 0) return std::string("no limit");
     try {
+      const ::rlimit no_more{.rlim_cur = 1, .rlim_max = 1};
+      beeline::require(::setrlimit(RLIMIT_NPROC, &no_more) == 0, beeline::Status::internal, "no limit");
       io->start({.tag = 1});
     } catch (const beeline::Error& error) {
       may_end = true;

@@ -11,6 +11,7 @@
 #include "beeline/hpe/memory.hpp"
 #include "beeline/hpe/object.hpp"
 #include "hpe/files/lane.hpp"
+#include "tests/hpe/may_fork.hpp"
 #include "tests/hpe/object_cases.hpp"
 #include "tests/support/ranks.hpp"
 
@@ -40,9 +41,6 @@ class BusyThreads {
   std::atomic<bool> are_over_{false};
   std::vector<std::thread> threads_;
 };
-
-bool may_fork() { return !under_thread_sanitizer && Device::gpus().empty(); }
-constexpr const char* no_fork = "a process that uses CUDA or ThreadSanitizer does not fork";
 
 /// In the child no thread finishes what the parent's threads were doing to the tables of memory.
 TEST(Forks, TheChildDoesNotWaitForThreadsOfTheParent) {

@@ -117,8 +117,8 @@ class Object {
 
  public:
   /// Throws invalid_argument (0 elements, a block size or deadline that is not allowed, managed memory on a host
-  /// device, `device_memory` that is nobody's or not aligned for T), no_resource with the limit that applies (memory,
-  /// addresses, open files, vm.max_map_count), unavailable.
+  /// device, `device_memory` that belongs to no device or is not aligned for T), no_resource with the limit that
+  /// applies (memory, addresses, open files, vm.max_map_count), unavailable.
   explicit Object(std::size_t count, const ObjectOptions& options = {})
       : memory_(checked_bytes(count, options), options), count_(count) {}
 

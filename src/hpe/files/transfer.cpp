@@ -36,7 +36,7 @@ constexpr std::size_t most_blocks_in_turn = 128, longest_block_in_turn = 64 * mi
 constexpr std::size_t most_bytes_in_turn = 64 * mib, least_slots_in_turn = 3;
 
 /// Shorter blocks cost more calls, longer buffers fall out of the CPU's caches.
-std::size_t default_block_bytes(std::size_t bytes, std::size_t least, std::size_t most) {
+std::size_t default_block_bytes(std::size_t bytes, std::size_t most, std::size_t least = least_usual_block) {
   return std::clamp(std::bit_floor(std::max<std::size_t>(bytes / 8, 1)), least, most);
 }
 
@@ -149,11 +149,9 @@ Proceeding FileTransfer::automatic(std::size_t least_block_bytes) const {
   const bool is_short = file_.direct() >= 0 && !in_place && file_.direction() == FileDirection::reads;
   // The kernel writes to a file's cache one block after the other, and each is handed to one of its threads.
   const bool is_written_in_turn = file_.direct() < 0 && in_place && file_.direction() == FileDirection::writes;
+  const std::size_t most = is_short ? short_block : is_long ? long_block : usual_block;
   const std::size_t usual =
-      default_block_bytes(file_.range().bytes, is_written_in_turn ? usual_block : least_usual_block,
-                          is_long    ? long_block
-                          : is_short ? short_block
-                                     : usual_block);
+      default_block_bytes(file_.range().bytes, most, is_written_in_turn ? usual_block : least_usual_block);
   const BlockPlan plan(file_.range(), block_bytes_of(options_, usual, least_block_bytes, alignment), alignment);
   const unsigned calls = in_flight == 0 ? default_calls : in_flight;
   const unsigned cached_calls = in_flight == 0 && !in_new_room ? default_cached_calls() : calls;
@@ -224,9 +222,8 @@ bool FileTransfer::may_use_gds() const {
 }
 
 void FileTransfer::run_by_gds(std::unique_ptr<BlockIo> io, unsigned calls) {
-  const BlockPlan plan(
-      file_.range(),
-      block_bytes_of(options_, default_block_bytes(file_.range().bytes, least_usual_block, long_block), 0, 0), 0);
+  const BlockPlan plan(file_.range(),
+                       block_bytes_of(options_, default_block_bytes(file_.range().bytes, long_block), 0, 0), 0);
   const std::unique_ptr<StagedCopies> none = make_host_copies();
   const MoverParts parts{.file = file_,
                          .io = *io,
@@ -246,9 +243,7 @@ void FileTransfer::run_by_hand() {
   const bool is_double = options_.variant == FileVariant::double_buffered;
   const std::size_t bytes = file_.range().bytes;
   const std::size_t block =
-      is_double
-          ? std::min(block_bytes_of(options_, default_block_bytes(bytes, least_usual_block, usual_block), 0, 0), bytes)
-          : bytes;
+      is_double ? std::min(block_bytes_of(options_, default_block_bytes(bytes, usual_block), 0, 0), bytes) : bytes;
   const std::size_t buffer_bytes = whole_pages(block);
   const unsigned slots = is_double ? 2 : 1;
   TakenLane& lane = taken_lane();

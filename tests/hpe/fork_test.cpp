@@ -42,18 +42,19 @@ class BusyThreads {
   std::vector<std::thread> threads_;
 };
 
-/// The parent's threads may hold locks of AddressSanitizer's allocator, which a child finds locked for ever.
+/// Children have waited until their alarm, in other builds more rarely; the cause is not known yet.
 #if defined(__SANITIZE_ADDRESS__)
-constexpr bool may_allocate_in_child = false;
+constexpr bool is_tested = false;
 #else
-constexpr bool may_allocate_in_child = true;
+constexpr bool is_tested = true;
 #endif
-constexpr const char* no_allocator = "AddressSanitizer's allocator may be locked in the child";
+constexpr const char* known_hang =
+    "children hang at times, most often under AddressSanitizer: the cause is not known yet";
 
 /// In the child no thread finishes what the parent's threads were doing to the tables of memory.
 TEST(Forks, TheChildDoesNotWaitForThreadsOfTheParent) {
   if (!may_fork()) GTEST_SKIP() << no_fork;
-  if (!may_allocate_in_child) GTEST_SKIP() << no_allocator;
+  if (!is_tested) GTEST_SKIP() << known_hang;
   std::vector<PinnedMemory> others;  // a change of a long table takes longer
   for (int each = 0; each < 3000; ++each) others.emplace_back(1);
   Object<char> object(block, small_blocks());
@@ -73,7 +74,7 @@ TEST(Forks, TheChildDoesNotWaitForThreadsOfTheParent) {
 
 TEST(Forks, TheChildReadsFilesWhileThreadsOfTheParentDo) {
   if (!may_fork()) GTEST_SKIP() << no_fork;
-  if (!may_allocate_in_child) GTEST_SKIP() << no_allocator;
+  if (!is_tested) GTEST_SKIP() << known_hang;
   const std::function<void()> transfer = [] { const detail::TakenLane lane; };
   const BusyThreads busy({transfer, transfer});
   for (int repetition = 0; repetition < 50; ++repetition)

@@ -9,6 +9,24 @@
 
 namespace beeline::detail {
 
+namespace {
+
+std::mutex making_values;
+thread_local int depth_of_making = 0;  ///< values of values, and a value that forks while it is made
+
+void begin_making() {
+  if (depth_of_making == 0) making_values.lock();
+  ++depth_of_making;
+}
+void end_making() {
+  if (--depth_of_making == 0) making_values.unlock();
+}
+
+}  // namespace
+
+MakingValue::MakingValue() { begin_making(); }
+MakingValue::~MakingValue() { end_making(); }
+
 /// All handlers of the process. The mutex is held during a fork, so that a child finds the list whole.
 class ForkHandlers {
  public:
@@ -33,7 +51,9 @@ class ForkHandlers {
   [[nodiscard]] std::uint32_t depth() const { return depth_.load(std::memory_order_relaxed); }
 
  private:
+  /// Values first: while one is made, handlers are added and their mutexes taken.
   void lock() {
+    begin_making();
     mutex_.lock();
     for (const ForkHandler* handler : handlers_)
       if (handler->held_ != nullptr) handler->held_->lock();
@@ -42,18 +62,24 @@ class ForkHandlers {
     for (const ForkHandler* handler : handlers_)
       if (handler->held_ != nullptr) handler->held_->unlock();
     mutex_.unlock();
+    end_making();
   }
   void begin_child() {
-    depth_.fetch_add(1, std::memory_order_relaxed);
-    for (const ForkHandler* handler : handlers_) handler->in_child_();
+    const std::uint32_t depth_of_parent = depth_.fetch_add(1, std::memory_order_relaxed);
+    for (const ForkHandler* handler : handlers_)
+      if (handler->depth_ == depth_of_parent) handler->in_child_();
     unlock();
-    handlers_.clear();  // for a child of the child nothing remains to be done
   }
 
   std::mutex mutex_;
   std::vector<ForkHandler*> handlers_;
   std::atomic<std::uint32_t> depth_{0};
 };
+
+namespace {
+/// Before the program has threads that could fork meanwhile.
+[[maybe_unused]] const ForkHandlers& made_early = ForkHandlers::instance();
+}  // namespace
 
 std::uint32_t fork_depth() noexcept { return ForkHandlers::instance().depth(); }
 

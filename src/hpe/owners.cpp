@@ -37,7 +37,7 @@ bool can_be_read(const std::byte* first, const std::byte* last) {
 /// Whether all pages of a range are mapped, and the first and the last can be read: addresses that CUDA keeps for
 /// device memory are mapped, but cannot be read.
 bool is_readable(const void* pointer, std::size_t bytes) {
-  static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   constexpr std::size_t at_once = 4096;
   unsigned char resident[at_once];
   const auto* const first = static_cast<const std::byte*>(pointer);
@@ -70,8 +70,8 @@ void OwnerTable::Entry::assign(const Entry& other) {
 }
 
 OwnerTable& OwnerTable::of_process() {
-  static OwnerTable& table = *new OwnerTable;  // memory may be freed after static objects
-  return table;
+  static constinit beeline::detail::ProcessValue<OwnerTable> table;
+  return table.get([] { return OwnerTable(); });
 }
 
 std::size_t OwnerTable::first_beyond(std::uintptr_t address, std::size_t count) const {

@@ -105,7 +105,8 @@ LockTimes DeviceState::lock_times() const {
 }
 
 Runtime& Runtime::get() {
-  static Runtime& runtime = *new Runtime;  // streams may be used while static objects end
+  static constinit beeline::detail::ProcessValue<Runtime> value;
+  Runtime& runtime = value.get([] { return Runtime(); });
   if (runtime.fork_depth_ != beeline::detail::fork_depth())
     throw Error(Status::unavailable,
                 "this process was forked after its parent had used Beeline's devices, whose threads and contexts a "

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Processes that are forked while threads use this layer.
+#include "core/fork.hpp"
+
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <thread>
 #include <vector>
@@ -42,19 +45,9 @@ class BusyThreads {
   std::vector<std::thread> threads_;
 };
 
-/// Children have waited until their alarm, in other builds more rarely; the cause is not known yet.
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool is_tested = false;
-#else
-constexpr bool is_tested = true;
-#endif
-constexpr const char* known_hang =
-    "children hang at times, most often under AddressSanitizer: the cause is not known yet";
-
 /// In the child no thread finishes what the parent's threads were doing to the tables of memory.
 TEST(Forks, TheChildDoesNotWaitForThreadsOfTheParent) {
   if (!may_fork()) GTEST_SKIP() << no_fork;
-  if (!is_tested) GTEST_SKIP() << known_hang;
   std::vector<PinnedMemory> others;  // a change of a long table takes longer
   for (int each = 0; each < 3000; ++each) others.emplace_back(1);
   Object<char> object(block, small_blocks());
@@ -74,7 +67,6 @@ TEST(Forks, TheChildDoesNotWaitForThreadsOfTheParent) {
 
 TEST(Forks, TheChildReadsFilesWhileThreadsOfTheParentDo) {
   if (!may_fork()) GTEST_SKIP() << no_fork;
-  if (!is_tested) GTEST_SKIP() << known_hang;
   const std::function<void()> transfer = [] { const detail::TakenLane lane; };
   const BusyThreads busy({transfer, transfer});
   for (int repetition = 0; repetition < 50; ++repetition)
@@ -85,6 +77,26 @@ TEST(Forks, TheChildReadsFilesWhileThreadsOfTheParentDo) {
           ::_exit(0);
         },
         testing::ExitedWithCode(0), "");
+}
+
+TEST(Forks, TheChildHasValuesThatAnotherThreadWasMaking) {
+  if (!may_fork()) GTEST_SKIP() << no_fork;
+  static constinit beeline::detail::ProcessValue<int> value;
+  std::atomic<bool> is_begun{false};
+  const std::jthread maker([&] {
+    static_cast<void>(value.get([&] {
+      is_begun = true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      return 1;
+    }));
+  });
+  while (!is_begun) std::this_thread::yield();
+  ASSERT_EXIT(
+      {
+        ::alarm(20);
+        ::_exit(value.get([] { return 2; }) == 1 ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

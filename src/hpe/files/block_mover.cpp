@@ -10,6 +10,7 @@
 #include "beeline/core/config.hpp"
 #include "beeline/core/error.hpp"
 #include "beeline/core/log.hpp"
+#include "core/fork.hpp"
 #include "runtime/deadline.hpp"
 
 namespace beeline::hpe::detail {
@@ -22,8 +23,9 @@ constexpr std::chrono::seconds line_period{5};
 constexpr std::int64_t longest_cancel_ns = 2'000'000'000;
 
 std::chrono::nanoseconds deadline_of(const FileOptions& options) {
-  static const std::chrono::nanoseconds of_process{Config::from_environment().deadline_ns};
-  return options.deadline.value_or(of_process);
+  if (options.deadline) return *options.deadline;
+  static constinit beeline::detail::ProcessValue<const std::chrono::nanoseconds> of_process;
+  return of_process.get([] { return std::chrono::nanoseconds(Config::from_environment().deadline_ns); });
 }
 
 }  // namespace

@@ -19,8 +19,8 @@ struct IdleLanes {
   std::vector<std::unique_ptr<FileLane>> lanes;
 
   static IdleLanes& of_process() {
-    static IdleLanes& idle = *new IdleLanes;  // transfers may end after static objects
-    return idle;
+    static constinit beeline::detail::ProcessValue<IdleLanes> idle;
+    return idle.get([] { return IdleLanes(); });
   }
   /// The caller holds the mutex.
   void leave_to_parent() {
@@ -41,8 +41,8 @@ struct Unused {
   std::vector<std::shared_ptr<void>> buffers;
 
   static Unused& of_process() {
-    static Unused& unused = *new Unused;  // transfers may end after static objects
-    return unused;
+    static constinit beeline::detail::ProcessValue<Unused> unused;
+    return unused.get([] { return Unused(); });
   }
   /// What the caller frees, without the mutex, for which other calls would wait as long as CUDA does.
   [[nodiscard]] std::vector<std::shared_ptr<void>> take_if_possible() {

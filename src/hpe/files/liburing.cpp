@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "beeline/core/error.hpp"
+#include "core/fork.hpp"
 
 namespace beeline::hpe::detail {
 
@@ -32,8 +33,8 @@ UringFunctions open_liburing() {
 }  // namespace
 
 const UringFunctions& uring() {
-  static const UringFunctions functions = open_liburing();
-  return functions;
+  static constinit beeline::detail::ProcessValue<const UringFunctions> functions;
+  return functions.get(open_liburing);
 }
 
 }  // namespace beeline::hpe::detail

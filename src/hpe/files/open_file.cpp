@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <limits>
-#include <mutex>
 #include <system_error>
 #include <utility>
 
@@ -264,11 +264,10 @@ int OpenFile::buffered() {
 /// Leaves the descriptor open, since calls may be in flight.
 void OpenFile::refuse_direct() {
   is_direct_refused_ = true;
-  static std::once_flag once;
-  std::call_once(once, [this] {
-    log(LogLevel::warning,
-        fmt::format("{}: its file system refuses O_DIRECT; such files go through the page cache", text()));
-  });
+  static std::atomic<bool> is_said{false};
+  if (is_said.exchange(true)) return;
+  log(LogLevel::warning,
+      fmt::format("{}: its file system refuses O_DIRECT; such files go through the page cache", text()));
 }
 
 bool OpenFile::is_cached(const FileRange& part) const {

@@ -10,6 +10,7 @@
 #include "beeline/core/error.hpp"
 #include "beeline/hpe/copy.hpp"
 #include "control/copy_if_there.hpp"
+#include "core/fork.hpp"
 #include "hpe/stream_state.hpp"
 
 namespace beeline::hpe::detail {
@@ -25,8 +26,8 @@ bool may_copy_by_call() {
 class HostCopies final : public StagedCopies {
  public:
   void start(unsigned, std::byte* to, const std::byte* from, std::size_t bytes) override {
-    static const bool by_call = may_copy_by_call();
-    if (!by_call)
+    static constinit beeline::detail::ProcessValue<const bool> by_call;
+    if (!by_call.get(may_copy_by_call))
       std::memcpy(to, from, bytes);
     else if (!beeline::detail::copy_if_there(to, from, bytes))
       throw Error(

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
@@ -97,11 +98,10 @@ class ThreadIo final : public BlockIo {
         beeline::detail::start_thread_for("reading and writing files", [queues = queues_] { queues->serve(); }));
   } catch (const Error& error) {
     if (threads_.empty()) throw;
-    static std::once_flag once;
-    std::call_once(once, [&] {
-      log(LogLevel::warning, fmt::format("{} of up to {} threads read and write a file: {}", threads_.size(),
-                                         most_threads_, error.what()));
-    });
+    static std::atomic<bool> is_said{false};
+    if (is_said.exchange(true)) return;
+    log(LogLevel::warning,
+        fmt::format("{} of up to {} threads read and write a file: {}", threads_.size(), most_threads_, error.what()));
   }
 
   const unsigned most_threads_;
@@ -148,8 +148,8 @@ std::unique_ptr<BlockIo> make_block_io(unsigned depth) {
   try {
     return make_uring_io(depth);
   } catch (const Error& error) {
-    static std::once_flag once;
-    std::call_once(once, [&] { log(LogLevel::warning, std::string("threads read and write files: ") + error.what()); });
+    static std::atomic<bool> is_said{false};
+    if (!is_said.exchange(true)) log(LogLevel::warning, std::string("threads read and write files: ") + error.what());
     return make_thread_io(depth);
   }
 }

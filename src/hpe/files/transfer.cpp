@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "beeline/core/error.hpp"
+#include "core/fork.hpp"
 #include "hpe/files/gds.hpp"
 #include "hpe/files/lane.hpp"
 
@@ -28,8 +29,10 @@ constexpr std::size_t largest_block = 1024 * mib;  // of a system call; Linux mo
 constexpr unsigned default_calls = 4;
 /// Each call that the page cache answers copies its block on a core of its own.
 unsigned default_cached_calls() {
-  static const unsigned calls = std::clamp(std::thread::hardware_concurrency(), default_calls, 16u);  // reads a file
-  return calls;
+  static constinit beeline::detail::ProcessValue<const unsigned> calls;
+  return calls.get([] {
+    return std::clamp(std::thread::hardware_concurrency(), default_calls, 16u);  // reads a file
+  });
 }
 /// Operations of a stream are few: CUDA takes about a thousand before a call waits for the GPU.
 constexpr std::size_t most_blocks_in_turn = 128, longest_block_in_turn = 64 * mib;
@@ -69,9 +72,10 @@ const FileOptions& checked_options(const FileOptions& options) {
 /// Linux holds up who writes while much of the memory waits for storage (vm.dirty_ratio): on a machine of 23 GB it did
 /// so to repeated writes of 1 GiB.
 std::size_t most_cached_bytes() {
-  static const std::size_t bytes =
-      static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) / 64;
-  return bytes;
+  static constinit beeline::detail::ProcessValue<const std::size_t> bytes;
+  return bytes.get([] {
+    return static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) / 64;
+  });
 }
 
 /// Short writes that need not be durable stay in the page cache.
@@ -83,7 +87,7 @@ FileAccess access_of(const FileOptions& options, FileDirection direction, std::s
 
 /// Whether all pages of a range are mapped: this call only looks at the mappings.
 bool is_mapped(const std::byte* address, std::size_t bytes) {
-  static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto start = reinterpret_cast<std::uintptr_t>(address) / page * page;
   const std::size_t length = reinterpret_cast<std::uintptr_t>(address) + bytes - start;
   return ::msync(reinterpret_cast<void*>(start), length, MS_ASYNC) == 0 || errno != ENOMEM;

@@ -129,9 +129,9 @@ class AllAtOnce final : public detail::BlockIo {
 class CopiesBesideCalls final : public detail::StagedCopies {
  public:
   CopiesBesideCalls(const AllAtOnce& io, std::size_t blocks) : io_(io), blocks_(blocks) {}
-  void start(unsigned slot, std::byte* to, const std::byte* from, std::size_t bytes) override {
+  bool start(unsigned slot, std::byte* to, const std::byte* from, std::size_t bytes) override {
     if (io_.calls < blocks_ && !io_.has_work()) ++at_rest;
-    copies_->start(slot, to, from, bytes);
+    return copies_->start(slot, to, from, bytes);
   }
   bool is_done(unsigned slot) override { return copies_->is_done(slot); }
   bool settle() noexcept override { return copies_->settle(); }

@@ -139,8 +139,7 @@ void BlockMover::start_copies() {
     std::byte *const memory = parts_.memory + block.start, *const staged = buffer(i);
     slots_[i].stage = Stage::in_copy;
     ++in_copy_;
-    parts_.copies.start(i, reads() ? memory : staged, reads() ? staged : memory, block.bytes);
-    if (!parts_.copies.is_done(i)) continue;
+    if (!parts_.copies.start(i, reads() ? memory : staged, reads() ? staged : memory, block.bytes)) continue;
     end_copy(i);
     parts_.io.submit();  // the calling thread has made this copy: a write can begin while it makes the next ones
   }

@@ -31,10 +31,11 @@ void CopiesInTurn::require_all() const {
   require(!is_abandoned_, Status::aborted, "the stream did not take all copies of a transfer with a file");
 }
 
-void CopiesInTurn::start(unsigned slot, std::byte*, const std::byte*, std::size_t) {
+bool CopiesInTurn::start(unsigned slot, std::byte*, const std::byte*, std::size_t) {
   require_all();
   Slot& begun = *slots_[slot];
   begun.may_begin.store(copy_of(slot, begun.started++).begin_value);
+  return false;
 }
 
 bool CopiesInTurn::is_done(unsigned slot) {

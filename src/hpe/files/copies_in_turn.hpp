@@ -30,7 +30,7 @@ class CopiesInTurn final : public StagedCopies {
   void enqueue(StreamState& stream);
 
   /// Lets the stream make the slot's next copy, whose addresses are known.
-  void start(unsigned slot, std::byte* to, const std::byte* from, std::size_t bytes) override;
+  [[nodiscard]] bool start(unsigned slot, std::byte* to, const std::byte* from, std::size_t bytes) override;
   bool is_done(unsigned slot) override;
   /// The buffers stay until the stream has passed all copies, with or without the transfer.
   bool settle() noexcept override { return true; }

@@ -15,8 +15,9 @@ namespace beeline::hpe::detail {
 class StagedCopies {
  public:
   virtual ~StagedCopies() = default;
-  /// Begins a copy. Throws invalid_argument if the caller's memory is not there.
-  virtual void start(unsigned slot, std::byte* to, const std::byte* from, std::size_t bytes) = 0;
+  /// Begins a copy, and returns whether it has ended already. Throws invalid_argument if the caller's memory is not
+  /// there.
+  [[nodiscard]] virtual bool start(unsigned slot, std::byte* to, const std::byte* from, std::size_t bytes) = 0;
   /// Whether the slot's copy has ended.
   [[nodiscard]] virtual bool is_done(unsigned slot) = 0;
   /// Waits until no copy uses the buffers; returns whether that is so.

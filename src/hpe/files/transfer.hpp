@@ -66,8 +66,12 @@ class FileTransfer {
   [[nodiscard]] std::string text() const { return file_.text(); }
 
  private:
+  /// The block size where the caller has chosen none.
+  [[nodiscard]] std::size_t usual_block_bytes(unsigned cached_calls) const;
   ///   least_block_bytes  of blocks, if the caller has not chosen longer ones
   [[nodiscard]] Proceeding automatic(std::size_t least_block_bytes) const;
+  /// Whether threads of the process read what the page cache holds.
+  [[nodiscard]] bool is_read_by_cores(unsigned cached_calls) const;
   [[nodiscard]] MoverParts parts_of(const Proceeding& how, FileLane& lane, StagedCopies& copies);
   [[nodiscard]] TakenLane& taken_lane();
   void run_automatic();

@@ -26,7 +26,7 @@ struct SentBlocks {
 /// The latest work of one stream on an object.
 struct KernelUse {
   StreamState* stream;   ///< may have ended
-  const void* identity;  ///< of the stream
+  const void* identity;  ///< of the stream; that of one that has ended without work may be a later stream's, too
   DeviceState* device;
   std::unique_ptr<Event> reached;  ///< the end of the work
   HoldingThreads launchers{};      ///< of launches that are not released: `reached` does not cover their work yet
@@ -35,7 +35,9 @@ struct KernelUse {
   bool has_sent = false;           ///< whether that work includes copies to the device
   std::vector<SentBlocks> sent{};  ///< since the work was last over
 
-  [[nodiscard]] bool is_of(const StreamState& other) const { return identity == other.identity(); }
+  [[nodiscard]] bool is_of(const StreamState& other) const {
+    return identity == other.identity() && device == &other.device();
+  }
 };
 
 /// Why a thread is refused what would wait for the end of an access that it has open itself.
@@ -47,7 +49,10 @@ class KernelUses {
   /// The entry of a stream, made at its first use. Ends other references to entries.
   [[nodiscard]] KernelUse& of(StreamState& stream) {
     for (KernelUse& use : uses_)
-      if (use.is_of(stream)) return use;
+      if (use.is_of(stream)) {
+        use.stream = &stream;
+        return use;
+      }
     // Streams may be gone whose work is over.
     std::erase_if(uses_, [](const KernelUse& use) { return use.launchers.empty() && !use.is_pending; });
     uses_.push_back({.stream = &stream,

@@ -61,7 +61,9 @@ class Triggered final : public LaneScheme<TriggeringSender> {
     const std::size_t chunk = vectors.post_chunk_bytes();
     const auto ranks = static_cast<std::size_t>(vectors.world().size());
     if (!by_streams || ranks == 1) return chunk;
-    const std::size_t lanes = vectors.world().device().is_gpu() ? TriggeringSender::on_gpus.lanes : 1;
+    constexpr unsigned usual = TriggeringSender::on_gpus.lanes;
+    const unsigned asked = vectors.shape().lanes > 0 ? vectors.shape().lanes : usual;
+    const std::size_t lanes = vectors.world().device().is_gpu() ? std::min(asked, usual) : 1;
     const std::size_t chunks = lanes * std::max<std::size_t>(1, most_armed / (2 * (ranks - 1)));
     const std::size_t part = (vectors.count() / ranks + 1) * sizeof(float);
     return std::max(chunk, (part / chunks / sizeof(float) / grain + 1) * grain * sizeof(float));

@@ -32,15 +32,17 @@ struct AddKernel {
   }
 };
 
+///   of_gpus  the groups by which GPUs add at the same time
 template <GroupKind kind>
-void add_by(RankTest& test) {
+void add_by(RankTest& test, GroupKind of_gpus) {
   constexpr unsigned blocks = 2;
   constexpr std::uint32_t repeats = 25;
   std::uint64_t total = 0;  // by ranks of this rank's kind, and by those for which an engine does their atomics here
   for (int rank = 0; rank < test.size(); ++rank) {
     const AccessToPeer to = test.world().host_context().access_to(static_cast<std::uint32_t>(rank));
     if (to.access != PeerAccess::engine && test.on_gpu(rank) != test.on_gpu()) continue;
-    const std::uint64_t groups = groups_in(kind, blocks, test.block_threads(rank));
+    const GroupKind of_hosts = of_gpus == GroupKind::warp ? GroupKind::thread : of_gpus;
+    const std::uint64_t groups = groups_in(test.on_gpu(rank) ? of_gpus : of_hosts, blocks, test.block_threads(rank));
     total += repeats * groups * (groups + 1) / 2;
   }
   for (const Order order : {Order::relaxed, Order::memory}) {
@@ -54,7 +56,10 @@ void add_by(RankTest& test) {
 }
 
 BEELINE_CASE(signal, add_to_a_signal, 1) {
-  for_each_group_kind(test.world(), [&]<GroupKind kind>() { add_by<kind>(test); });
+  constexpr std::array of_gpus = {GroupKind::thread, GroupKind::warp, GroupKind::block};
+  std::size_t call = 0;
+  for_each_group_kind(test.world(),
+                      [&]<GroupKind kind>() { add_by<kind>(test, test.world().mixed() ? of_gpus[call++] : kind); });
 }
 
 /// One wait: its comparison and value, and a value to send that makes the comparison true and stays in the signal.

@@ -90,6 +90,7 @@ void repeat_operations(World& world, std::uint64_t runs) {
     if (i % 3 == 0) step(i % 6 == 0), ++steps;
     if (i % 100 == 0) world.synchronize(stream);
   }
+  wait_on_stream(world, {.signal = signals.data() + 1, .value = steps + 1, .peer = peer});  // the peer's last credit
   world.synchronize(stream);
   std::uint64_t found[2] = {};
   world.copy(found, state.data(), sizeof found);

@@ -236,7 +236,7 @@ TEST(RandomAccessFaults, ADeadlineNamesTheRankThatIsMissing) {
                                                while (!world.failed()) usleep(1000);
                                              });
       EXPECT_NE(error.find("rank 1"), std::string::npos) << info.name << ": " << error;
-      EXPECT_NE(error.find("wait"), std::string::npos) << info.name << ": " << error;
+      EXPECT_NE(error.find("deadline"), std::string::npos) << info.name << ": " << error;
     }
 }
 

@@ -257,13 +257,35 @@ Stream::~Stream() = default;
 Stream::Stream(Stream&& other) noexcept = default;
 
 Device Stream::device() const { return state_->device().device(); }
+
+namespace {
+
+thread_local const void* stream_at_work = nullptr;  ///< whose function this thread runs
+
+void run_for(const void* stream, const std::function<void()>& work) {
+  struct Former {
+    const void* stream = stream_at_work;
+    ~Former() { stream_at_work = stream; }
+  } const former;
+  stream_at_work = stream;
+  work();
+}
+
+}  // namespace
+
 void Stream::enqueue(std::function<void()> work) {
   require(work != nullptr, Status::invalid_argument, "a stream was given an empty function");
-  state_->enqueue([&](beeline::Stream& stream) { stream.enqueue(std::move(work)); });
+  state_->enqueue([&](beeline::Stream& stream) {
+    stream.enqueue([self = state_.get(), work = std::move(work)] { run_for(self, work); });
+  });
 }
 void Stream::wait_for(Stream& other) { state_->wait_for(*other.state_); }
 bool Stream::is_done() { return state_->is_done(); }
-void Stream::synchronize(const Waiting& waiting) { state_->synchronize(waiting); }
+void Stream::synchronize(const Waiting& waiting) {
+  require(stream_at_work != state_.get(), Status::invalid_argument,
+          "a function that was enqueued on a stream waits for this stream, which waits for the function");
+  state_->synchronize(waiting);
+}
 LockTimes Stream::lock_times() const { return state_->lock_times(); }
 void* Stream::native() const { return state_->own().native(); }
 

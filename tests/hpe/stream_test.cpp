@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <memory>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -291,6 +292,22 @@ TEST(Streams, LockTimes) {
     EXPECT_EQ(device.lock_times().calls, 4u);
   }
   EXPECT_EQ(device.lock_times().calls, 4u);  // also after the stream's end
+}
+
+TEST(Streams, AreNotAwaitedByTheirOwnWork) {
+  Stream stream(Device::all().front()), other(Device::host());
+  std::string refusal;
+  stream.enqueue([&] {
+    try {
+      stream.synchronize();
+    } catch (const beeline::Error& error) {
+      refusal = error.what();
+    }
+  });
+  stream.synchronize();
+  EXPECT_NE(refusal.find("waits for this stream"), std::string::npos) << refusal;
+  other.enqueue([&] { stream.synchronize(); });
+  other.synchronize();
 }
 
 /// A thread that waits holds no lock: another thread enqueues meanwhile.

@@ -68,7 +68,7 @@ class Stream {
   /// name, if a kernel has failed; unavailable if the device has disappeared.
   [[nodiscard]] bool is_done();
   /// Waits until the work that is now in the stream, and what other threads add meanwhile, has ended. Throws as
-  /// `is_done`, and deadline.
+  /// `is_done`, deadline, and invalid_argument in a function that was enqueued on this stream.
   void synchronize(const Waiting& waiting = {});
 
   [[nodiscard]] LockTimes lock_times() const;

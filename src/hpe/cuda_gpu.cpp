@@ -7,6 +7,7 @@
 
 #include "beeline/core/error.hpp"
 #include "hpe/gpu.hpp"
+#include "hpe/runtime.hpp"
 #include "memory/gpu_pointers.hpp"
 #include "runtime/cuda.hpp"
 #include "runtime/gpu_fault.hpp"
@@ -73,8 +74,7 @@ Owner owner_from(const Attributes& found) {
 }  // namespace
 
 std::optional<Owner> owner_of(const void* pointer) {
-  static const bool has_gpus = !Device::gpus().empty();
-  if (!has_gpus) return std::nullopt;
+  if (!detail::Runtime::may_ask_gpus()) return std::nullopt;
   const BesideCaptures beside;
   Attributes found;
   if (!query(pointer, found)) {

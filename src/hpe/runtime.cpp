@@ -104,15 +104,26 @@ LockTimes DeviceState::lock_times() const {
   return sum;
 }
 
-Runtime& Runtime::get() {
+Runtime& Runtime::of_process() {
   static constinit beeline::detail::ProcessValue<Runtime> value;
-  Runtime& runtime = value.get([] { return Runtime(); });
-  if (runtime.fork_depth_ != beeline::detail::fork_depth())
+  return value.get([] { return Runtime(); });
+}
+
+Runtime& Runtime::get() {
+  Runtime& runtime = of_process();
+  if (runtime.is_inherited())
     throw Error(Status::unavailable,
                 "this process was forked after its parent had used Beeline's devices, whose threads and contexts a "
                 "forked process does not have: fork before the first use");
   return runtime;
 }
+
+bool Runtime::may_ask_gpus() {
+  const Runtime& runtime = of_process();
+  return runtime.has_gpus() && !runtime.is_inherited();
+}
+
+bool Runtime::is_inherited() const { return fork_depth_ != beeline::detail::fork_depth(); }
 
 Runtime::Runtime()
     : fork_depth_(beeline::detail::fork_depth()), config_(Config::from_environment()),

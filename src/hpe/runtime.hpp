@@ -86,6 +86,9 @@ class Runtime {
  public:
   /// Throws unavailable in a process that was forked after its parent's first use.
   [[nodiscard]] static Runtime& get();
+  /// Whether CUDA may be asked about memory: not without GPUs, and not in a process that was forked after its parent's
+  /// first use.
+  [[nodiscard]] static bool may_ask_gpus();
 
   [[nodiscard]] DeviceState& state_of(Device device);
   [[nodiscard]] const std::vector<beeline::Device>& gpus() const { return gpus_; }
@@ -96,6 +99,9 @@ class Runtime {
 
  private:
   Runtime();
+  [[nodiscard]] static Runtime& of_process();
+  /// Whether this process was forked after the devices' first use.
+  [[nodiscard]] bool is_inherited() const;
   enum class Access : std::uint8_t { unknown, yes, no };
   [[nodiscard]] Access find_access(int from, int to) const;
 

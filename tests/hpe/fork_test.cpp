@@ -3,6 +3,7 @@
 #include "core/fork.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -11,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "beeline/core/error.hpp"
+#include "beeline/hpe/files.hpp"
 #include "beeline/hpe/memory.hpp"
 #include "beeline/hpe/object.hpp"
 #include "hpe/files/lane.hpp"
@@ -95,6 +98,31 @@ TEST(Forks, TheChildHasValuesThatAnotherThreadWasMaking) {
       {
         ::alarm(20);
         ::_exit(value.get([] { return 2; }) == 1 ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+bool reads_a_file() {
+  try {
+    std::vector<char> read(block);
+    return read_file("/proc/self/exe", read.data(), read.size()) == read.size();
+  } catch (const beeline::Error&) {
+    return false;
+  }
+}
+
+/// The child asks no device for the owner of its memory.
+TEST(Forks, TheChildReadsFilesAfterTheParentHasLookedForDevices) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a process that has not asked for the owner of any memory
+  if (!may_fork()) GTEST_SKIP() << no_fork;
+  ASSERT_EXIT(
+      {
+        ::alarm(20);
+        const pid_t child = ::fork();
+        if (child == 0) ::_exit(reads_a_file() ? 0 : 1);
+        int status = 0;
+        const bool has_ended = ::waitpid(child, &status, 0) == child;
+        ::_exit(has_ended && status == 0 ? 0 : 1);
       },
       testing::ExitedWithCode(0), "");
 }

@@ -10,6 +10,7 @@
 
 #include "beeline/core/error.hpp"
 #include "beeline/core/log.hpp"
+#include "core/fork.hpp"
 
 namespace beeline::hpe::detail {
 
@@ -48,8 +49,8 @@ struct CuFile {
 
   CuFile() : reason(open_library()) {}
   static const CuFile& of_process() {
-    static const CuFile& library = *new CuFile;  // it has threads of its own
-    return library;
+    static constinit beeline::detail::ProcessValue<const CuFile> library;
+    return library.get([] { return CuFile(); });
   }
 
  private:

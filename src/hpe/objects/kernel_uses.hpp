@@ -26,7 +26,7 @@ struct SentBlocks {
 /// The latest work of one stream on an object.
 struct KernelUse {
   StreamState* stream;   ///< may have ended
-  const void* identity;  ///< of the stream; that of one that has ended without work may be a later stream's, too
+  const void* identity;  ///< of the stream; a later stream may have the same one if this one has ended without work
   DeviceState* device;
   std::unique_ptr<Event> reached;  ///< the end of the work
   HoldingThreads launchers{};      ///< of launches that are not released: `reached` does not cover their work yet

@@ -62,17 +62,23 @@ class ThreadIo final : public BlockIo {
   }
 
   void start(const BlockCall& call) override {
-    {
-      const std::lock_guard lock(queues_->mutex);
-      queues_->calls.push_back(call);
-      if (threads_.size() < most_threads_ && queues_->calls.size() + queues_->running > threads_.size()) add_thread();
-    }
-    queues_->posted.notify_one();
+    const std::lock_guard lock(queues_->mutex);
+    queues_->calls.push_back(call);
+    ++unannounced_;
+    if (threads_.size() < most_threads_ && queues_->calls.size() + queues_->running > threads_.size()) add_thread();
   }
 
-  void submit() override {}
+  /// Wakes threads for several calls by one system call.
+  void submit() override {
+    if (unannounced_ == 1)
+      queues_->posted.notify_one();
+    else if (unannounced_ > 1)
+      queues_->posted.notify_all();
+    unannounced_ = 0;
+  }
 
   bool await(BlockResult& result, std::int64_t longest_ns, unsigned /*wanted*/) override {
+    submit();
     std::unique_lock lock(queues_->mutex);
     const auto is_there = [this] { return !queues_->results.empty(); };
     if (!queues_->done.wait_for(lock, std::chrono::nanoseconds(longest_ns), is_there)) return false;
@@ -107,6 +113,7 @@ class ThreadIo final : public BlockIo {
   const unsigned most_threads_;
   const std::shared_ptr<CallQueues> queues_ = std::make_shared<CallQueues>();
   std::vector<std::thread> threads_;
+  std::size_t unannounced_ = 0;  ///< calls for which no thread was woken
 };
 
 }  // namespace

@@ -29,6 +29,10 @@ std::string describe(CallFault fault, std::uint64_t expected, std::uint64_t obse
           "{:#x} is memory of rank {} on another node, which this process has not mapped: get it first, or use "
           "World::copy",
           observed, expected);
+    case CallFault::own_end_on_gpu:
+      return fmt::format(
+          "{} bytes at {:#x} are GPU memory, which CPU threads neither load nor store: use World::copy or a stream",
+          expected, observed);
     case CallFault::forked:
       return "this process is a fork of the one that made the world: a forked process cannot use its parent's world";
     case CallFault::batch_is_open:

@@ -14,7 +14,7 @@ bool is_of_address(CallFault fault) {
 }  // namespace
 
 const char* faulty_argument(Operation operation, CallFault fault) {
-  if (fault == CallFault::null_own_end || fault == CallFault::own_end_elsewhere)
+  if (fault == CallFault::null_own_end || fault == CallFault::own_end_elsewhere || fault == CallFault::own_end_on_gpu)
     return operation == Operation::get ? "destination: " : "source: ";
   if (!is_of_address(fault)) return "";
   switch (operation) {

@@ -255,6 +255,15 @@ TEST(BadTransfer, OtherAllocationsAndNullAddressesAreNamed) {
     });
     refused({"rank 0: get on rank 1", "destination: 16 bytes at a null address"},
             [&](const Context& ctx) { return get(thread, ctx, static_cast<int*>(nullptr), first.data(), 4, peer); });
+    detail::HostChecks of_gpus;  // as if rank 1 had a GPU
+    of_gpus.mapped.set();
+    of_gpus.on_gpus.set(1);
+    const auto beside_gpu = [&](Context ctx) { return ctx.checks = &of_gpus, ctx; };
+    int* const on_gpu = world.at(second.data(), 1);
+    refused({"rank 0: put refused: source: 16 bytes at 0x", "are GPU memory", "World::copy"},
+            [&](const Context& ctx) { return put(thread, beside_gpu(ctx), first.data(), on_gpu, 4, 0); });
+    refused({"rank 0: get refused: destination: 16 bytes at 0x", "are GPU memory"},
+            [&](const Context& ctx) { return get(thread, beside_gpu(ctx), on_gpu, first.data(), 4, 0); });
     check_error(Status::invalid_argument, {"put_on_stream: destination: 260 bytes", "not in one allocation"},
                 [&] { put_on_stream(world, first.data(), mine, 260, static_cast<int>(peer)); });
     check_error(Status::invalid_argument, {"copy: destination: 256 bytes", "not in one allocation"},

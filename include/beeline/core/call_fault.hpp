@@ -39,10 +39,11 @@ enum class CallFault : std::uint32_t {
   not_allocated,      ///< the range is not in one allocation of the calling rank; its bytes, its address
   null_own_end,       ///< a null address at the calling rank's end of a transfer; its bytes, 0
   own_end_elsewhere,  ///< the calling rank's end of a transfer is memory of another node; its rank, its address
-  batch_is_open,      ///< a batch begins that has not ended; 0, 0
-  batch_is_closed,    ///< a put, a signal or an end of a batch that has not begun; 0, 0
-  no_entries,         ///< a batch to a peer that an engine reaches, without memory for its entries; 0, 0
-  forked              ///< the process is a fork of the process that made the world; 0, 0
+  own_end_on_gpu,   ///< a CPU thread's transfer from or to symmetric GPU memory at its own end; its bytes, its address
+  batch_is_open,    ///< a batch begins that has not ended; 0, 0
+  batch_is_closed,  ///< a put, a signal or an end of a batch that has not begun; 0, 0
+  no_entries,       ///< a batch to a peer that an engine reaches, without memory for its entries; 0, 0
+  forked            ///< the process is a fork of the process that made the world; 0, 0
 };
 
 /// Describes the fault in words, with what to do about it.

@@ -72,6 +72,8 @@ MemoryMap::MemoryMap(Bootstrap& bootstrap, const Config& config, const Membershi
       heaps_(areas_, config.heap_bytes, config.pinned_heap_bytes, checks_.allocations, !membership.device().is_gpu()) {
   addresses_.open(node_.range().base(), config.slot_shift, static_cast<std::uint32_t>(membership.size()));
   for (const int other : membership.local_ranks()) checks_.mapped.set(static_cast<std::size_t>(other));
+  for (int rank = 0; rank < membership.size(); ++rank)
+    checks_.on_gpus.set(static_cast<std::size_t>(rank), membership.of(rank).device.is_gpu());
 }
 
 std::byte* MemoryMap::named_in_slot(void* address) const {

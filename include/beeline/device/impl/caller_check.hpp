@@ -105,6 +105,24 @@ template <class T>
   return false;
 }
 
+/// Whether an address is in a symmetric heap of GPU memory; only CPU threads can check this.
+[[nodiscard]] BEELINE_HOST_DEVICE inline bool is_in_gpu_heap([[maybe_unused]] const Context& ctx,
+                                                             [[maybe_unused]] const void* address) {
+#if !BEELINE_ON_GPU
+  const std::uint32_t owner = ctx.owner_of(address);
+  if (owner != no_peer && ctx.checks != nullptr)
+    return ctx.checks->on_gpus[owner] && ctx.offset_in_slot(address) < SlotLayout{ctx.slot_shift}.half();
+#endif
+  return false;
+}
+
+/// Whether a CPU thread, or an engine that does not use a GPU, would load or store GPU memory at the calling rank's
+/// end.
+[[nodiscard]] BEELINE_HOST_DEVICE inline bool is_own_end_on_gpu(const Context& ctx, const void* own,
+                                                                std::uint32_t peer) {
+  return is_in_gpu_heap(ctx, own) && (ctx.is_direct(peer) || ctx.kind_of(ctx.rank) == DeviceKind::host);
+}
+
 /// The rule that a bad call breaks.
 [[nodiscard]] BEELINE_HOST_DEVICE inline Finding finding_in(const Context& ctx, const Reach& reach,
                                                             std::uint32_t peer) {
@@ -178,11 +196,12 @@ template <class Group>
 BEELINE_HOST_DEVICE Status check_own_end(const Group& group, const Context& ctx, Operation operation, const void* own,
                                          std::size_t bytes, std::uint32_t peer) {
   if constexpr (checks_operations)
-    if ((own == nullptr || is_elsewhere(ctx, own)) && bytes != 0) [[unlikely]] {
+    if ((own == nullptr || is_elsewhere(ctx, own) || is_own_end_on_gpu(ctx, own, peer)) && bytes != 0) [[unlikely]] {
       if (group.thread_rank() != 0) return Status::invalid_argument;
-      const Finding found = own == nullptr ? Finding{CallFault::null_own_end, bytes}
-                                           : Finding{CallFault::own_end_elsewhere, ctx.owner_of(own),
-                                                     reinterpret_cast<std::uintptr_t>(own)};
+      const auto address = reinterpret_cast<std::uintptr_t>(own);
+      const Finding found = own == nullptr           ? Finding{CallFault::null_own_end, bytes}
+                            : is_elsewhere(ctx, own) ? Finding{CallFault::own_end_elsewhere, ctx.owner_of(own), address}
+                                                     : Finding{CallFault::own_end_on_gpu, bytes, address};
       return refuse(ctx, operation, peer, found, Status::invalid_argument);
     }
   return Status::ok;

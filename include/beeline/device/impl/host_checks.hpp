@@ -26,6 +26,7 @@ class RepeatedSignals {
 struct HostChecks {
   AllocationMap allocations;
   std::bitset<max_ranks> mapped;                ///< world ranks whose memory this process has mapped
+  std::bitset<max_ranks> on_gpus;               ///< world ranks whose symmetric heap is GPU memory
   RepeatedSignals* repeated_signals = nullptr;  ///< nullptr: signals are not checked
   bool is_forked = false;                       ///< whether this process is a fork of the process that made the world
 

@@ -26,7 +26,8 @@ class MakingValue {
 
 /// A value of the process, made at its first use; never destroyed, since it may be used while static objects end. A
 /// child that is forked while another thread makes a static variable of a function waits for that variable for ever,
-/// so `fork` waits for these values. Is itself a static variable, with a constant initializer.
+/// so `fork` waits for these values. Some values open libraries: a child that was forked meanwhile can open none,
+/// since glibc's list of libraries is inconsistent there. Is itself a static variable, with a constant initializer.
 template <class T>
 class ProcessValue {
  public:
@@ -34,8 +35,8 @@ class ProcessValue {
   ProcessValue(const ProcessValue&) = delete;
   ProcessValue& operator=(const ProcessValue&) = delete;
   /// Throws what `make` throws; the next call makes the value then.
-  ///   make  returns the value; waits for no other thread that may make values, and is called without the mutexes of
-  ///         ForkHandlers
+  ///   make  returns the value; waits for no other thread that may fork or make values, and is called without the
+  ///         mutexes of ForkHandlers
   template <class Make>
   [[nodiscard]] T& get(Make make) {
     if (T* const made = value_.load(std::memory_order_acquire)) return *made;

@@ -17,6 +17,7 @@
 #include "beeline/hpe/memory.hpp"
 #include "beeline/hpe/object.hpp"
 #include "hpe/files/lane.hpp"
+#include "tests/hpe/file_folder.hpp"
 #include "tests/hpe/may_fork.hpp"
 #include "tests/hpe/object_cases.hpp"
 #include "tests/support/ranks.hpp"
@@ -110,6 +111,36 @@ bool reads_a_file() {
     return false;
   }
 }
+
+/// The child uses neither the calls of the parent's transfer nor its file, which a failed write would remove.
+class ForkingProgress : public testing::TestWithParam<bool> {};
+
+TEST_P(ForkingProgress, LeavesTheTransferToTheParent) {
+  if (!may_fork()) GTEST_SKIP() << no_fork;
+  const FileFolder folder;
+  const std::vector<char> written(block, 'x');
+  pid_t child = -1;
+  FileOptions options;
+  options.progress = [&](std::size_t, std::size_t) {
+    child = ::fork();
+    if (child == 0 && GetParam()) throw beeline::Error(beeline::Status::unavailable, "thrown in the child");
+    int status = 0;
+    if (child != 0 && ::waitpid(child, &status, 0) == child) EXPECT_EQ(status, 0);
+  };
+  try {
+    write_file(folder / "file", written.data(), written.size(), options);
+  } catch (const beeline::Error& error) {
+    if (child == 0) ::_exit(error.code() == beeline::Status::unavailable && reads_a_file() ? 0 : 1);
+    throw;
+  }
+  if (child == 0) ::_exit(2);
+  std::vector<char> read(block);
+  read_file(folder / "file", read.data(), read.size());
+  EXPECT_EQ(read, written);
+}
+
+INSTANTIATE_TEST_SUITE_P(Forks, ForkingProgress, testing::Bool(),
+                         [](const auto& each) { return each.param ? "thrown" : "returned"; });
 
 /// The child asks no device for the owner of its memory.
 TEST(Forks, TheChildReadsFilesAfterTheParentHasLookedForDevices) {

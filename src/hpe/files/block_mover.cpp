@@ -10,7 +10,6 @@
 #include "beeline/core/config.hpp"
 #include "beeline/core/error.hpp"
 #include "beeline/core/log.hpp"
-#include "core/fork.hpp"
 #include "runtime/deadline.hpp"
 
 namespace beeline::hpe::detail {
@@ -50,10 +49,10 @@ void BlockMover::run() {
         check_limits("blocks");
     }
     if (options_.durable && !reads()) sync();
-    if (options_.progress) options_.progress(moved_, plan_.bytes());
+    report_progress();
   } catch (const Error& error) {
     settle();
-    if (!is_stuck_) throw;
+    if (!is_stuck_ || is_inherited()) throw;
     throw Error(error.code(),
                 fmt::format("{}; the operating system goes on with {} blocks, and may still {} their memory",
                             error.what(), in_call_, reads() ? "write" : "read"));
@@ -248,13 +247,22 @@ void BlockMover::note_progress() {
   last_progress_ = Clock::now();
   if (options_.progress && last_progress_ - last_report_ >= report_period) {
     last_report_ = last_progress_;
-    options_.progress(moved_, plan_.bytes());
+    report_progress();
     last_progress_ = Clock::now();  // without the time of the caller's function
   }
   if (last_progress_ - last_line_ < line_period) return;
   last_line_ = last_progress_;
   log(LogLevel::info,
       fmt::format("{} {}: {} of {} bytes", reads() ? "reading" : "writing", parts_.file.text(), moved_, plan_.bytes()));
+}
+
+void BlockMover::report_progress() const {
+  if (!options_.progress) return;
+  options_.progress(moved_, plan_.bytes());
+  if (is_inherited())
+    throw Error(Status::unavailable, fmt::format("{}: this process was forked during its parent's transfer, which only "
+                                                 "the parent goes on with",
+                                                 parts_.file.text()));
 }
 
 void BlockMover::check_limits(const char* what) {
@@ -270,6 +278,7 @@ void BlockMover::check_limits(const char* what) {
 
 void BlockMover::settle() noexcept {
   is_stuck_ = true;
+  if (is_inherited()) return parts_.file.keep();
   try {
     const bool has_ended = parts_.io.cancel(longest_cancel_ns);
     is_stuck_ = !parts_.copies.settle() || !has_ended;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/fork.hpp"
 #include "hpe/files/block_io.hpp"
 #include "hpe/files/block_plan.hpp"
 #include "hpe/files/open_file.hpp"
@@ -79,8 +80,12 @@ class BlockMover {
   /// Results before which nothing can begin: of all calls in flight once they are the last, otherwise of one.
   [[nodiscard]] unsigned wanted_results() const;
   void note_progress();
+  /// Calls the caller's function. Throws unavailable in a process that was forked by it.
+  void report_progress() const;
   void check_limits(const char* what);
+  /// Ends calls and copies, unless they are the parent's, who goes on with them and with the file.
   void settle() noexcept;
+  [[nodiscard]] bool is_inherited() const { return fork_depth_ != beeline::detail::fork_depth(); }
   [[nodiscard]] bool reads() const { return parts_.file.direction() == FileDirection::reads; }
   [[nodiscard]] std::byte* buffer(unsigned index) const { return parts_.buffers + index * parts_.buffer_bytes; }
   [[nodiscard]] std::byte* memory_of_call(unsigned index) const;
@@ -90,6 +95,7 @@ class BlockMover {
   const BlockPlan plan_;
   const FileOptions& options_;
   const std::chrono::nanoseconds deadline_;
+  const std::uint32_t fork_depth_ = beeline::detail::fork_depth();
   std::vector<Slot> slots_;
   std::size_t next_block_ = 0, moved_ = 0;
   unsigned in_call_ = 0, in_copy_ = 0;

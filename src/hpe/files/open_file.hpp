@@ -33,7 +33,7 @@ class OpenFile {
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
 
-  /// After a successful transfer.
+  /// After a successful transfer, and in a child, whose parent goes on with the transfer.
   void keep() { is_kept_ = true; }
   [[nodiscard]] const FileRange& range() const { return range_; }
   [[nodiscard]] FileDirection direction() const { return direction_; }

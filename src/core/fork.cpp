@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 
-#include <atomic>
 #include <mutex>
 #include <vector>
 
@@ -48,7 +47,7 @@ class ForkHandlers {
     const std::lock_guard lock(mutex_);
     std::erase(handlers_, handler);
   }
-  [[nodiscard]] std::uint32_t depth() const { return depth_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint32_t depth() const { return depth_; }
 
  private:
   /// Values first: while one is made, handlers are added and their mutexes taken.
@@ -65,7 +64,7 @@ class ForkHandlers {
     end_making();
   }
   void begin_child() {
-    const std::uint32_t depth_of_parent = depth_.fetch_add(1, std::memory_order_relaxed);
+    const std::uint32_t depth_of_parent = depth_++;
     for (const ForkHandler* handler : handlers_)
       if (handler->depth_ == depth_of_parent) handler->in_child_();
     unlock();
@@ -73,7 +72,7 @@ class ForkHandlers {
 
   std::mutex mutex_;
   std::vector<ForkHandler*> handlers_;
-  std::atomic<std::uint32_t> depth_{0};
+  std::uint32_t depth_ = 0;  ///< changes in a child, while that has one thread
 };
 
 namespace {

@@ -282,8 +282,11 @@ void Stream::enqueue(std::function<void()> work) {
 void Stream::wait_for(Stream& other) { state_->wait_for(*other.state_); }
 bool Stream::is_done() { return state_->is_done(); }
 void Stream::synchronize(const Waiting& waiting) {
-  require(stream_at_work != state_.get(), Status::invalid_argument,
-          "a function that was enqueued on a stream waits for this stream, which waits for the function");
+  if (stream_at_work == state_.get())
+    throw Error(Status::invalid_argument,
+                fmt::format("a function that was enqueued on a stream of {} waits for this stream, which waits for the "
+                            "function",
+                            device().name()));
   state_->synchronize(waiting);
 }
 LockTimes Stream::lock_times() const { return state_->lock_times(); }

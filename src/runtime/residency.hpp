@@ -26,9 +26,9 @@ struct ReservedRoom {
 /// grids. Reserved blocks that are resident already count in their own grids' shares, which are at least what they
 /// take, so one gap serves all reservations.
 ///
-/// The share has two more reasons. A reserved block may keep blocks of a waiting grid off its multiprocessor; they find
-/// room on the others. And beside kernels that use no shared memory, the shared memory of a multiprocessor has room for
-/// one reserved block, perhaps not for two (`load_kernel`, cuda_device.cpp).
+/// The share is a whole multiprocessor for each block, for two more reasons. A reserved block may keep blocks of a
+/// waiting grid off its multiprocessor; those find room on the others. And kernels that use no shared memory may leave
+/// a multiprocessor enough of it for one reserved block, but not for two (`load_kernel`, cuda_device.cpp).
 ///
 /// Registers of a multiprocessor are in four parts, of which blocks take alike if they have a multiple of four warps:
 /// see `blocks_of_multiprocessor` (host/impl/launch.hpp).
